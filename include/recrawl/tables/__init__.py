@@ -1,0 +1,1 @@
+"""What the crawl knows, declared: vocabularies, columns and tables."""

@@ -1,0 +1,1 @@
+"""URLs as a crawler sees them: canonical form, keys, filters, scope."""

@@ -38,6 +38,21 @@ class Store:
         """The address of `name` as Spark and other engines take it."""
         return f"{self.root}/{name}"
 
+    def delta_options(self) -> dict[str, str]:
+        """How other Delta engines (deltalake) reach the root; {} for a local folder."""
+        settings = self._settings
+        if self.is_local or not (settings.s3_endpoint or settings.s3_access_key):
+            return {}
+        options = {}
+        if settings.s3_endpoint:
+            scheme, _, address = settings.s3_endpoint.rpartition("://")
+            options["aws_endpoint"] = f"{scheme or 'https'}://{address}"
+            options["aws_allow_http"] = str(scheme == "http").lower()
+        if settings.s3_access_key:
+            options["aws_access_key_id"] = settings.s3_access_key
+            options["aws_secret_access_key"] = settings.s3_secret_key.get_secret_value()
+        return options
+
     def local_path(self, name: str) -> Path:
         """The path of `name`. Raises StorageError when the root is no local folder."""
         if not self.is_local:
@@ -153,6 +168,17 @@ class Store:
             shutil.rmtree(self.local_path(folder), ignore_errors=True)
         elif self.exists(folder):
             self._remote().delete_dir(self._remote_path(folder))
+
+    def move_folder(self, folder: str, target: str) -> None:
+        """Move `folder` to `target`, if it is there."""
+        if not self.exists(folder):
+            return
+        if not self.is_local:
+            self._remote().move(self._remote_path(folder), self._remote_path(target))
+            return
+        path = self.local_path(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.local_path(folder).replace(path)
 
     def _remote_path(self, name: str) -> str:
         return f"{self.root.partition('://')[2]}/{name}"

@@ -45,9 +45,9 @@ def load_configuration(
     """
     environment = os.environ if environment is None else environment
     values: dict[str, dict[str, Any]] = {}
-    path = _configuration_file(file, environment)
+    path = configuration_file(file, environment)
     if path is not None:
-        _merge(values, _read_file(path), str(path))
+        _merge(values, read_file(path), str(path))
     _merge(values, _read_environment(environment), "the environment")
     _merge(values, {k: dict(v) for k, v in (overrides or {}).items()}, "the command")
     try:
@@ -60,7 +60,8 @@ def load_configuration(
     return configuration
 
 
-def _configuration_file(file: str | Path | None, environment: Mapping[str, str]) -> Path | None:
+def configuration_file(file: str | Path | None, environment: Mapping[str, str]) -> Path | None:
+    """The file that is read: the one given, the one that the environment names, the project's; None: none."""
     named = file or environment.get(FILE_VARIABLE)
     if named:
         return Path(named)
@@ -68,7 +69,8 @@ def _configuration_file(file: str | Path | None, environment: Mapping[str, str])
     return default if default.is_file() else None
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """The sections of a configuration file, not yet checked. Raises ConfigurationError."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

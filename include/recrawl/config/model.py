@@ -57,6 +57,7 @@ class Round(Section):
 
     schedule: str = Field("", description="Cron expression or Airflow preset of the crawl_round DAG; empty: only when triggered.")
     on_open_round: Literal["continue", "abandon"] = Field("continue", description="What a new run does with a round that it finds open.")
+    step_timeout_seconds: Seconds = Field(43_200, description="Seconds after which Airflow ends a step that still runs; fetch has its time budget besides.")
 
 
 class Seed(Section):
@@ -90,7 +91,9 @@ class Frontier(Section):
     )
     host_quota: PositiveInt = Field(10_000, description="URLs of one host that a round plans at most.")
     domain_quota: PositiveInt = Field(100_000, description="URLs of one registered domain that a round plans at most.")
-    expected_request_seconds: Seconds = Field(0.5, description="Time of one request where a host's own is not known, for predictions.")
+    task_requests_per_second: float = Field(200.0, gt=0, description="Requests a second that one fetch task achieves, for packing and predictions.")
+    task_bytes_per_second: float = Field(50.0 * MIB, gt=0, description="Bytes a second that one fetch task achieves, for packing and predictions.")
+    expected_page_bytes: PositiveInt = Field(100_000, description="Bytes of a page, for packing and predictions.")
 
 
 class Fetch(Section):

@@ -64,7 +64,7 @@ def _table(name: str, sentence: str, kind: TableKind, owner: str, key: str, colu
 _URL_COLUMNS = (
     "url_id url host state depth seed_tag discovered_round fetch_count change_count failure_streak "
     "last_fetch_at? last_success_at? last_change_at? next_fetch_at? last_status? last_outcome? "
-    "change_rate_per_day change_events observed_days cash history history_at lambda_index seed_credit inlinks "
+    "change_rate_per_day change_events observed_days cash history history_at? lambda_index seed_credit inlinks "
     "content_checksum? content_round_id? etag? last_modified? last_payload_digest? last_warc_file? "
     "last_warc_record_id? last_warc_date? canonical_url_id? canonical_rules_version manual_priority last_round_id "
     "request_url?"
@@ -137,14 +137,14 @@ _ALL = (
     ),
     _table(
         "pages", "An answered fetch, parsed.", E, "parse", "round_id url_id",
-        "round_id url_id planned_url_id url host fetched_at title? author? published_at_text? text? language? charset? "
+        "round_id url_id planned_url_id url host seed_tag fetched_at title? author? published_at_text? text? language? charset? "
         "canonical? noindex nofollow quality? handler parse_outcome content_checksum? text_checksum? change_verdict "
         "content_round_id? previous_round_id? parser_version outlink_count kept_outlink_count depth",
     ),
     _table(
         "links", "An edge.", E, "parse", "round_id src_url_id position",
         "round_id src_url_id position src_url src_host src_domain dst_url_id dst_url dst_host dst_domain link_kind "
-        "rel? anchor_text? request_url?",
+        "rel? followed anchor_text? request_url?",
     ),
     _table(
         "rejects", "A link or seed not taken, and why.", E, "parse, seed", "round_id src_url_id dst_url",

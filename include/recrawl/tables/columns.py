@@ -6,6 +6,7 @@ to Spark schema, constraints, DDL (`ddl.py`) and the data dictionary.
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass
 
 from recrawl.tables import vocabulary as v
@@ -27,7 +28,7 @@ class Column:
     name: str
     type: str
     sentence: str
-    values: type[v.Vocabulary] | None = None
+    values: builtins.type[v.Vocabulary] | None = None
     minimum: int | None = None
     volatile: bool = False
 
@@ -97,7 +98,7 @@ _URL_STATE = (
     _time("history_at", "Time to which history is reduced."),
     _long("lambda_index", "Lambda's index X at which cash was last settled, in 10^-12 credits."),
     _long("seed_credit", "Credit ever granted to it as a seed, in 10^-12 credits."),
-    _long("inlinks", "Links to it seen, all rounds together."),
+    _long("inlinks", "Pages that linked to it when they were first captured."),
     _id("content_checksum", "First 64 bits of SHA-256 of the decoded body."),
     _text("content_round_id", "Round whose rows hold its text and links."),
     _text("etag", "ETag of the last capture."),
@@ -254,6 +255,7 @@ _LINKS = (
     _text("dst_domain", "Registered domain of the target."),
     _text("link_kind", "Where the link stands.", values=v.LinkKind),
     _text("rel", "The link's rel words, in lower case."),
+    _flag("followed", "It counts as a link: neither the page nor its rel says nofollow."),
     _text("anchor_text", "Text of the link, at most 500 characters."),
     _text("filter", "The filter that turned it away.", values=v.RejectFilter),
     _text("reject_reason", "What the filter saw."),

@@ -15,7 +15,7 @@ class Vocabulary(StrEnum):
 
     sentence: str
 
-    def __new__(cls, word: str, sentence: str) -> Self:
+    def __new__(cls, word: str, sentence: str = "") -> Self:
         member = str.__new__(cls, word)
         member._value_ = word
         member.sentence = sentence

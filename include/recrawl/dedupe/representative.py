@@ -1,0 +1,90 @@
+"""Which URL stands for a content that several URLs show.
+
+The representative in force stays as long as it still shows the content: changing it without need
+would move cash and links back and forth. Otherwise the page nearest to a seed is taken, then the one
+with the shortest URL, then the smallest url_id.
+
+In SQL: `min(<order_struct_sql>)` over the round's captures GROUP BY content_checksum gives the
+best newcomer (a hash aggregate, no sort); `contents` joins on content_checksum for the one in force,
+`urls` on its (bucket, url_id) and the round's captures on url_id; `<chosen_sql>` then decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from recrawl.tables.vocabulary import UrlState
+
+#: States in which a page still stands for its content; a failing answer of the day changes nothing.
+_STANDING_STATES = frozenset({UrlState.FETCHED})
+
+#: Stands for the depth of a page whose depth is not known: behind all others.
+_UNKNOWN_DEPTH = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A capture of the content in this round."""
+
+    url_id: int
+    url: str
+    depth: int | None
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """The representative that `contents` names.
+
+    Attributes:
+        url_id: the page.
+        state, content_checksum: of its row in `urls` at the opening version.
+        captured_checksum: of its capture in this round; None: not captured.
+    """
+
+    url_id: int
+    state: UrlState
+    content_checksum: int | None
+    captured_checksum: int | None = None
+
+
+def still_stands(known: Incumbent, checksum: int) -> bool:
+    """Whether the representative in force still shows the content.
+
+    A capture in this round decides; without one, the row's state and checksum.
+    """
+    if known.captured_checksum is not None:
+        return known.captured_checksum == checksum
+    return known.state in _STANDING_STATES and known.content_checksum == checksum
+
+
+def still_stands_sql(*, state: str, content_checksum: str, captured_checksum: str, checksum: str) -> str:
+    """SQL predicate of `still_stands`; false where there is none in force (all NULL)."""
+    states = ", ".join(f"'{word}'" for word in sorted(_STANDING_STATES))
+    row = f"{state} IN ({states}) AND {content_checksum} = {checksum}"
+    return (
+        f"coalesce(CASE WHEN {captured_checksum} IS NOT NULL THEN {captured_checksum} = {checksum} "
+        f"ELSE {row} END, false)"
+    )
+
+
+def order_struct_sql(*, depth: str, url: str, url_id: str) -> str:
+    """SQL of a candidate's place; the least struct wins, and its field `url_id` is the choice."""
+    return f"named_struct('depth', coalesce({depth}, {_UNKNOWN_DEPTH}), 'length', length({url}), 'url_id', {url_id})"
+
+
+def chosen_sql(*, stands: str, in_force_url_id: str, best: str) -> str:
+    """SQL of `choose_representative`; BIGINT. `best`: min(`order_struct_sql`) of the content's captures."""
+    return f"CASE WHEN {stands} THEN {in_force_url_id} ELSE {best}.url_id END"
+
+
+def choose_representative(checksum: int, captures: Iterable[Candidate], known: Incumbent | None) -> int:
+    """The url_id that stands for the content. ValueError where neither a capture nor one in force is left."""
+    if known is not None and still_stands(known, checksum):
+        return known.url_id
+
+    def place(candidate: Candidate) -> tuple[int, int, int]:
+        depth = _UNKNOWN_DEPTH if candidate.depth is None else candidate.depth
+        return depth, len(candidate.url), candidate.url_id
+
+    return min(captures, key=place).url_id

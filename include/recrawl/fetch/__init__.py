@@ -1,0 +1,1 @@
+"""The pure part of the step `fetch`: politeness, robots, engines, captures, the journal."""

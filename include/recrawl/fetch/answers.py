@@ -1,0 +1,195 @@
+"""What follows from an answer: rows, captures, redirect hops, rules in force, and politeness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from recrawl.clock import Clock
+from recrawl.fetch.capture import decoded_body, outcome_of
+from recrawl.fetch.engine import EngineAnswer
+from recrawl.fetch.guard import AddressPolicy
+from recrawl.fetch.heads import ResponseHeaders, retry_after_seconds
+from recrawl.fetch.politeness import Answered, HostState, Politeness
+from recrawl.fetch.recorder import Recorder, Tally
+from recrawl.fetch.redirects import Redirects
+from recrawl.fetch.robots_gate import (
+    MAX_ROBOTS_BYTES,
+    MAX_ROBOTS_REDIRECTS,
+    RobotsFetch,
+    RobotsGate,
+    RobotsKey,
+    Verdict,
+)
+from recrawl.fetch.visits import HostBook
+from recrawl.fetch.work import PageWork, RobotsWork, Work
+from recrawl.tables.vocabulary import HOST_FAULTS, Outcome, TruncatedReason
+from recrawl.urls.canonical import host_of
+
+_BACKS_OFF = HOST_FAULTS - {Outcome.SERVER_ERROR}
+
+
+class AnswerHandler:
+    """Takes answers from the loop.
+
+    Args:
+        enrol: prepares a host before its first request.
+
+    Attributes:
+        is_closing: the task ends; hosts that wait for a robots.txt are not released any more.
+    """
+
+    def __init__(
+        self, round_id: str, clock: Clock, policy: AddressPolicy, politeness: Politeness[Work], gate: RobotsGate,
+        book: HostBook, recorder: Recorder, redirects: Redirects, tally: Tally, enrol: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._enrol = enrol
+        self._round_id = round_id
+        self._clock = clock
+        self._policy = policy
+        self._politeness = politeness
+        self._gate = gate
+        self._book = book
+        self._recorder = recorder
+        self._redirects = redirects
+        self._tally = tally
+        self._expected: dict[int, tuple[Verdict, float]] = {}
+        self.is_closing = False
+
+    def expect(self, work: PageWork, verdict: Verdict | None, delay_seconds: float) -> None:
+        """A page is asked for: what robots.txt said and the gap that was required."""
+        assert verdict is not None
+        self._expected[id(work)] = verdict, delay_seconds
+
+    def handle(self, work: Work, answer: EngineAnswer, state: HostState[Work]) -> None:
+        """One answer."""
+        has_head = bool(answer.response_head)
+        headers = ResponseHeaders(answer.response_head) if has_head else None
+        is_redirect = answer.status is not None and 300 <= answer.status < 400 and answer.status != 304
+        location = _text(headers.first("location")) if headers is not None and is_redirect else None
+        outcome = outcome_of(answer, location is not None)
+        self._be_polite(state, answer, headers, outcome)
+        if isinstance(work, RobotsWork):
+            self._handle_robots(work, answer, headers, location)
+        else:
+            self._tally.answered += 1
+            self._handle_page(work, answer, headers, location, outcome)
+
+    def _be_polite(
+        self, state: HostState[Work], answer: EngineAnswer, headers: ResponseHeaders | None, outcome: Outcome
+    ) -> None:
+        is_fault = outcome in HOST_FAULTS or answer.truncated in (TruncatedReason.DISCONNECT, TruncatedReason.TIME)
+        asks_for_less = outcome is Outcome.RATE_LIMITED or answer.status == 503
+        retry_after = None
+        if asks_for_less and headers is not None:
+            retry_after = retry_after_seconds(headers.first("retry-after"), answer.ended_at)
+        self._politeness.finished(
+            state,
+            self._clock.monotonic_seconds(),
+            Answered(
+                latency_seconds=None if answer.failure is not None else answer.total_seconds,
+                is_fault=is_fault,
+                backs_off=asks_for_less or outcome in _BACKS_OFF or (is_fault and answer.truncated is not None),
+                retry_after_seconds=retry_after,
+                ip=answer.ip,
+            ),
+        )
+        self._tally.errors += is_fault
+        self._book.note_answer(state.name, answer, is_fault, retry_after)
+
+    # -- pages -------------------------------------------------------------------------
+
+    def _handle_page(
+        self,
+        work: PageWork,
+        answer: EngineAnswer,
+        headers: ResponseHeaders | None,
+        location: str | None,
+        outcome: Outcome,
+    ) -> None:
+        verdict, delay_seconds = self._expected.pop(id(work))
+        metadata = {"via": work.chain[-1]} if work.chain else {}
+        if verdict.rule:
+            metadata["robotsRule"] = verdict.rule
+        planned = work.planned if work.hop == 0 else None
+        capture = self._recorder.capture(answer, headers, work.planned.max_bytes, planned, metadata)
+        detail = ""
+        if outcome is Outcome.NOT_MODIFIED and capture.revisit is None:
+            outcome, detail = Outcome.PROTOCOL_ERROR, "304 to a request without conditions."
+        redirect_url = follow = None
+        if outcome is Outcome.REDIRECT:
+            assert location is not None
+            outcome, redirect_url, follow, detail = self._redirects.next_hop(work, location)
+        elif outcome is Outcome.INVALID_URL and answer.status is not None:
+            detail = "A redirect without Location."
+        self._recorder.answered(
+            work, answer, capture, outcome, final=follow is None, verdict=verdict, delay_seconds=delay_seconds,
+            redirect_url=redirect_url, detail=detail,
+        )  # fmt: skip
+        if follow is not None:
+            self._enrol(follow.host)
+            self._politeness.push_front(follow.host, follow)
+
+    # -- robots.txt --------------------------------------------------------------------
+
+    def _handle_robots(
+        self, work: RobotsWork, answer: EngineAnswer, headers: ResponseHeaders | None, location: str | None
+    ) -> None:
+        self._recorder.capture(answer, headers, MAX_ROBOTS_BYTES, None, {"robotsOf": f"{work.key[0]}://{work.key[1]}/"})
+        if location is not None and work.hop < MAX_ROBOTS_REDIRECTS:
+            problem = self._follow_robots(work, location)
+            if problem:
+                self.robots_failed(work, problem)
+            return
+        is_whole = answer.failure is None and answer.truncated in (None, TruncatedReason.LENGTH)
+        has_body = headers is not None and answer.status is not None and 200 <= answer.status < 300 and is_whole
+        failure, status = answer.failure, answer.status if is_whole else None
+        if answer.request.url.startswith("ftp:"):  # RFC 9309 speaks of HTTP; the sense is the same
+            status = {None: 200, Outcome.NOT_FOUND: 404, Outcome.FORBIDDEN: 403}.get(failure)
+            has_body = failure is None
+        body = decoded_body(answer, headers or ResponseHeaders(b""), MAX_ROBOTS_BYTES) if has_body else b""
+        target = answer.request.url if work.hop else None
+        self._accept(work.key, RobotsFetch(status, body, answer.ended_at, failure, answer.detail, target))
+
+    def _follow_robots(self, work: RobotsWork, location: str) -> str:
+        """Look for a robots.txt where a redirect points, also at another host (RFC 9309, section 2.3.1.2)."""
+        resolved = self._redirects.resolve(location, work.url)
+        if resolved is None:
+            return f"redirected to {location[:200]!r}, which can't be requested"
+        target, request_url = resolved
+        host = host_of(target)
+        if problem := self._policy.host_refusal(host) or self._redirects.closed_reason(host):
+            return problem
+        if host != work.key[1]:
+            self._politeness.hold(work.key[1])
+        self._enrol(host)
+        self._politeness.push_urgent(host, RobotsWork(work.key, request_url, host, work.hop + 1))
+        return ""
+
+    def robots_failed(self, work: RobotsWork, detail: str) -> None:
+        """A robots.txt can't be had, for a reason that no answer gave."""
+        self._accept(work.key, RobotsFetch(None, b"", self._clock.now(), None, detail))
+
+    def _accept(self, key: RobotsKey, fetch: RobotsFetch) -> None:
+        if self.is_closing:
+            return
+        self._recorder.robots(self._gate.accept(key, fetch, self._round_id))
+        self.put_in_force(key)
+        self._politeness.release(key[1])
+
+    def put_in_force(self, key: RobotsKey) -> None:
+        """Let the Crawl-delay of the host's files count from now on."""
+        host = key[1]
+        delays = (self._gate.crawl_delay_seconds((scheme, host)) for scheme in ("http", "https", "ftp"))
+        self._politeness.set_crawl_delay(host, max((delay for delay in delays if delay is not None), default=None))
+        self._book.note_robots(key)
+
+
+def _text(value: str | None) -> str | None:
+    """A header's value as text: UTF-8 where it is that, else as it came, byte by byte."""
+    if value is None or value.isascii():
+        return value
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+

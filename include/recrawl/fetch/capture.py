@@ -1,0 +1,127 @@
+"""From an engine's answer to a capture: outcome, digests, sniffed type, WARC exchange."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from recrawl.fetch.engine import EngineAnswer
+from recrawl.fetch.heads import ResponseHeaders
+from recrawl.mime import sniff
+from recrawl.tables.vocabulary import Outcome, TruncatedReason
+from recrawl.warc.decoding import StreamDecoder
+from recrawl.warc.records import Exchange, RevisitOf
+
+#: The sniffing table of the WHATWG looks at this many bytes.
+_SNIFF_BYTES = 1_445
+_FORBIDDEN = frozenset({401, 402, 403, 407, 451})
+
+#: FTP has no response head; WARC readers want one, so listings and files get what a gateway would add.
+FTP_HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: application/octet-stream\r\nX-Crawler-Protocol: ftp\r\n\r\n"
+
+
+class Digests(NamedTuple):
+    """What reading a body once told.
+
+    Attributes:
+        payload: "sha1:" and base 32 of the entity as sent.
+        checksum: first 64 bits of SHA-256 of the decoded body, signed, big-endian, as
+            `recrawl.urls.keys.content_checksum`.
+        decoded_bytes: length of the decoded body, at most the cap.
+        start: its first bytes.
+        is_cut: the decoded body passed the cap.
+    """
+
+    payload: str
+    checksum: int
+    decoded_bytes: int
+    start: bytes
+    is_cut: bool
+
+
+def outcome_of(answer: EngineAnswer, has_location: bool) -> Outcome:
+    """How a try ended, from the answer alone."""
+    if answer.failure is not None:
+        return answer.failure
+    status = answer.status
+    if status is None:
+        return Outcome.OK if answer.request.url.startswith("ftp:") else Outcome.PROTOCOL_ERROR
+    if 200 <= status < 300:
+        return Outcome.OK
+    if status == 304:
+        return Outcome.NOT_MODIFIED
+    if 300 <= status < 400:
+        return Outcome.REDIRECT if has_location else Outcome.INVALID_URL
+    if 400 <= status < 500:
+        if status in _FORBIDDEN:
+            return Outcome.FORBIDDEN
+        return {404: Outcome.NOT_FOUND, 410: Outcome.GONE, 429: Outcome.RATE_LIMITED}.get(status, Outcome.CLIENT_ERROR)
+    return Outcome.SERVER_ERROR if 500 <= status < 600 else Outcome.PROTOCOL_ERROR
+
+
+def digests_of(answer: EngineAnswer, headers: ResponseHeaders, max_bytes: int) -> Digests:
+    """Read the body once: digest of what was sent, checksum and length of what it decodes to."""
+    encodings = headers.encodings()
+    payload = hashlib.sha1(usedforsecurity=False)
+    decoded = hashlib.sha256()
+    decoder = StreamDecoder(encodings, max_bytes) if encodings else None
+    start = b""
+    decoded_bytes = 0
+    for piece in answer.body.pieces():
+        payload.update(piece)
+        if decoder is not None:
+            piece = decoder.feed(piece)
+        decoded.update(piece)
+        decoded_bytes += len(piece)
+        if len(start) < _SNIFF_BYTES:
+            start += piece[: _SNIFF_BYTES - len(start)]
+    return Digests(
+        "sha1:" + base64.b32encode(payload.digest()).decode("ascii"),
+        int.from_bytes(decoded.digest()[:8], "big", signed=True),
+        decoded_bytes,
+        start,
+        decoder is not None and decoder.cut,
+    )
+
+
+def decoded_body(answer: EngineAnswer, headers: ResponseHeaders, max_bytes: int) -> bytes:
+    """The decoded body, at most `max_bytes` of it."""
+    decoder = StreamDecoder(headers.encodings(), max_bytes)
+    return b"".join(decoder.feed(piece) for piece in answer.body.pieces())
+
+
+def sniffed_type(content_type: str | None, start: bytes) -> str | None:
+    """The media type that the body shows; None for an empty one."""
+    return sniff(content_type, start) if start else None
+
+
+def exchange_of(
+    answer: EngineAnswer,
+    payload_digest: str,
+    truncated: TruncatedReason | None,
+    revisit: RevisitOf | None,
+    metadata: Mapping[str, str],
+) -> Exchange:
+    """The WARC exchange of an answer that has a response head (or came by FTP)."""
+    is_ftp = answer.request.url.startswith("ftp:")
+    whole = answer.body.in_memory()
+    return Exchange(
+        url=answer.request.url,
+        started_at=answer.started_at,
+        ip=answer.ip,
+        request_head=_ftp_request(answer.request.url) if is_ftp else answer.request_head,
+        response_head=FTP_HEAD if is_ftp else answer.response_head,
+        body=answer.body.stream() if whole is None else whole,  # type: ignore[arg-type]
+        body_bytes=answer.body.size_bytes,
+        payload_digest=payload_digest,
+        truncated=truncated,
+        revisit=revisit,
+        metadata=metadata,
+    )
+
+
+def _ftp_request(url: str) -> bytes:
+    authority = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return f"GET {url} HTTP/1.0\r\nHost: {authority}\r\n\r\n".encode("latin-1", "replace")

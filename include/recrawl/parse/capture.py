@@ -1,0 +1,87 @@
+"""What goes into parsing and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recrawl.tables.vocabulary import LinkKind, ParseOutcome
+
+
+@dataclass(frozen=True)
+class Capture:
+    """An answered fetch, as it is parsed.
+
+    Attributes:
+        url: canonical URL of the page.
+        content_type: the Content-Type header.
+        body: the body, content codings undone.
+        x_robots_tag: the X-Robots-Tag header lines, joined by newlines.
+        depth: links from a seed to the page.
+        agent: our product token, for directives addressed to it.
+        want_text: whether main text, language and metadata are wanted (the expensive part).
+        link_headers: the Link header lines (RFC 8288).
+    """
+
+    url: str
+    content_type: str | None
+    body: bytes
+    x_robots_tag: str | None
+    depth: int
+    agent: str
+    want_text: bool
+    link_headers: tuple[str, ...] = ()
+
+
+class FoundLink(NamedTuple):
+    """A link as it stands in a document.
+
+    Attributes:
+        url: absolute, resolved against the document's base, not yet canonical; empty when
+            `raw` is no URL.
+        raw: as written.
+        kind: where it stands.
+        rel: its rel words, in lower case, one space between them.
+        anchor_text: its text, white space collapsed, at most 500 characters.
+    """
+
+    url: str
+    raw: str
+    kind: LinkKind
+    rel: str
+    anchor_text: str
+
+
+@dataclass
+class ParsedPage:
+    """What a capture says. Handlers fill it as they go, so that a cut parse keeps what it had.
+
+    Attributes:
+        published_at_text: publication date as found.
+        text: main text; None when not wanted or not found.
+        language: ISO 639-1 code of the text's language.
+        charset: WHATWG name of the encoding; None for what has none.
+        canonical: absolute target of the canonical link, not yet canonical form.
+        quality: 0 to 1, see `recrawl.parse.text.quality`.
+        handler: name of the content handler; empty when there is none.
+        text_checksum: 64 signed bits of the normalised text.
+        mime_sniffed: media type that the body shows.
+        detail: what went wrong, for people.
+    """
+
+    title: str | None = None
+    author: str | None = None
+    published_at_text: str | None = None
+    text: str | None = None
+    language: str | None = None
+    charset: str | None = None
+    canonical: str | None = None
+    noindex: bool = False
+    nofollow: bool = False
+    quality: float | None = None
+    handler: str = ""
+    parse_outcome: ParseOutcome = ParseOutcome.OK
+    text_checksum: int | None = None
+    links: list[FoundLink] = field(default_factory=list)
+    mime_sniffed: str = ""
+    detail: str = ""

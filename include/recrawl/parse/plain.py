@@ -1,0 +1,48 @@
+"""Plain text and robots.txt: URLs that stand in lines."""
+
+from __future__ import annotations
+
+import re
+
+from recrawl.parse.capture import FoundLink
+from recrawl.tables.vocabulary import LinkKind
+from recrawl.urls.canonical import parse
+
+#: Longer ones are no links that anybody wrote.
+_URL = re.compile(r"\bhttps?://[^\s<>\"'`{}|\\^\x00-\x1f\x7f]{1,4096}", re.IGNORECASE)
+#: Punctuation at the end of a URL in a sentence that belongs to the sentence.
+_TRAILING = ".,;:!?*_~"
+_CLOSING = {")": "(", "]": "["}
+_SITEMAP = re.compile(r"[ \t]*site-?map[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE)
+
+
+def text_links(text: str) -> list[FoundLink]:
+    """The http(s) URLs in a text, in order."""
+    found = []
+    for match in _URL.finditer(text):
+        raw = _without_sentence(match.group())
+        url = parse(raw)
+        if url is not None:
+            found.append(FoundLink(url, raw, LinkKind.TEXT, "", ""))
+    return found
+
+
+def _without_sentence(raw: str) -> str:
+    while raw:
+        last = raw[-1]
+        if last in _TRAILING or (last in _CLOSING and raw.count(last) > raw.count(_CLOSING[last])):
+            raw = raw[:-1]
+        else:
+            break
+    return raw
+
+
+def robots_sitemaps(text: str, robots_url: str) -> list[FoundLink]:
+    """The sitemaps that a robots.txt names (sitemaps.org; RFC 9309, section 2.2.4)."""
+    found = []
+    for line in text.removeprefix("\ufeff").splitlines():
+        match = _SITEMAP.match(line)
+        if match is not None:
+            raw = match.group(1)
+            found.append(FoundLink(parse(raw, robots_url) or "", raw, LinkKind.SITEMAP, "", ""))
+    return found

@@ -1,0 +1,93 @@
+"""Main text, its language, its checksum and how much it is worth."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Literal
+
+from recrawl.parse.html import collapsed
+from recrawl.urls.keys import content_checksum
+
+Extractor = Literal["trafilatura", "resiliparse", "none"]
+
+#: Characters of a text that its language is guessed from.
+LANGUAGE_CHARACTERS = 1_000
+#: Characters below which a guess is worth nothing.
+MIN_LANGUAGE_CHARACTERS = 20
+#: Characters of a text at which its length counts for 63 % (1 - 1/e).
+QUALITY_LENGTH_CHARACTERS = 800
+#: Words of a text that are looked at for repetition.
+QUALITY_WORDS = 2_000
+
+
+def main_text(html: str, extractor: Extractor) -> str | None:
+    """The main text of a document, or None where there is none or `extractor` is none."""
+    if extractor == "none":
+        return None
+    # Both libraries may stop at NUL; the HTML standard reads it as U+FFFD.
+    html = html.replace("\0", "\ufffd")
+    if not html.strip():
+        return None
+    if extractor == "resiliparse":
+        from resiliparse.extract.html2text import extract_plain_text
+
+        return extract_plain_text(html, main_content=True).strip() or None
+    from trafilatura import bare_extraction
+
+    # Lists and tables stay; comments of readers are no main text.
+    found = bare_extraction(html, fast=True, include_comments=False)
+    text = getattr(found, "text", None)
+    return text.strip() or None if isinstance(text, str) else None
+
+
+def language_of_text(text: str) -> str | None:
+    """The ISO 639-1 code of a text's language; None when it is too short to tell."""
+    sample = text[:LANGUAGE_CHARACTERS]
+    if len(sample) < MIN_LANGUAGE_CHARACTERS:
+        return None
+    # Its model takes a third of a second to load: only when it is needed.
+    import py3langid
+
+    return str(py3langid.classify(sample)[0])
+
+
+def normalised(text: str) -> str:
+    """A text with white space collapsed and case folded: what two equal texts share."""
+    return collapsed(text).casefold()
+
+
+def text_checksum(text: str) -> int:
+    """64 signed bits of SHA-256 of the normalised text."""
+    return content_checksum(normalised(text).encode("utf-8", "replace"))
+
+
+def quality(text: str, anchor_characters: int) -> float:
+    """How much a text is worth reading, 0 to 1: the product of three shares.
+
+    - length: 1 - exp(-characters / 800); a stub is worth little, an article all.
+    - prose: 1 - the share of link text in text and link text together; a page that only leads
+      elsewhere is worth little.
+    - novelty: distinct pairs of neighbouring words among all of them in the first 2,000 words;
+      what repeats itself is boilerplate or spam. Text without spaces counts by pairs of
+      characters, held against a fifth of them, since those repeat in any text.
+
+    Args:
+        text: main text.
+        anchor_characters: characters of the texts of the page's links.
+    """
+    characters = len(text)
+    if not characters:
+        return 0.0
+    length = 1.0 - math.exp(-characters / QUALITY_LENGTH_CHARACTERS)
+    prose = characters / (characters + max(0, anchor_characters))
+    return round(length * prose * _novelty(text), 4)
+
+
+def _novelty(text: str) -> float:
+    words = text.split(maxsplit=QUALITY_WORDS)[:QUALITY_WORDS]
+    if len(words) * 20 < min(len(text), 40 * QUALITY_WORDS):
+        sample = text[:QUALITY_WORDS]
+        return min(1.0, 5 * len(set(pairwise(sample))) / max(1, len(sample) - 1))
+    pairs = len(words) - 1
+    return len(set(pairwise(words))) / pairs if pairs > 0 else 1.0

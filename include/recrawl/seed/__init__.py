@@ -1,0 +1,1 @@
+"""The pure part of the step `seed`: seed files and the decisions of people."""

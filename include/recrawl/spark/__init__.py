@@ -1,0 +1,1 @@
+"""The only pyspark under the package: session, tables, rounds, the fold."""

@@ -1,0 +1,91 @@
+"""Spark's settings for this configuration, as plain text: no pyspark here.
+
+Both ways to run a job use them: the DAG's spark-submit and `recrawl round` in one process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from recrawl.config.load import PROJECT_FOLDER
+from recrawl.config.model import Configuration
+from recrawl.errors import EnvironmentFaultError
+
+DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
+JARS_VARIABLE = "RECRAWL_JARS"
+
+#: A small job spends its time in start-up: the quick compiler alone halves it, and a heap this
+#: size needs no parallel collector. A cluster's driver keeps the JVM's own choice.
+_LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
+
+
+def jars_folder() -> Path:
+    """Where the Delta jars and optional others (S3) lie: `RECRAWL_JARS` or `.recrawl/jars`."""
+    return Path(os.environ.get(JARS_VARIABLE) or PROJECT_FOLDER / ".recrawl" / "jars")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def spark_master(configuration: Configuration) -> str:
+    """The master: `spark.master`, else local with every core and three tries a task.
+
+    `local[N]` would retry nothing: a fetch task that lost its partition could not be repeated.
+    """
+    return configuration.spark.master or f"local[{cores()},3]"
+
+
+def spark_settings(configuration: Configuration) -> dict[str, str]:
+    """Every Spark setting but the master.
+
+    Raises:
+        EnvironmentFaultError: the Delta jars are not there.
+    """
+    folder = jars_folder()
+    missing = [name for name in DELTA_JARS if not (folder / name).is_file()]
+    if missing:
+        raise EnvironmentFaultError(f"The jar {folder / missing[0]} is missing.", "Run `make install` once.")
+    jars = ":".join(str(path.resolve()) for path in sorted(folder.glob("*.jar")))
+    local = spark_master(configuration).startswith("local")
+    partitions = str(configuration.spark.shuffle_partitions or (cores() if local else 200))
+    settings = {
+        "spark.app.name": "recrawl",
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+        "spark.driver.memory": configuration.spark.driver_memory,
+        "spark.executor.memory": configuration.spark.executor_memory,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": partitions,
+        "spark.sql.sources.partitionOverwriteMode": "static",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+        "spark.databricks.delta.snapshotPartitions": "2" if local else "50",
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
+        "spark.speculation": "false",
+        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON") or sys.executable,
+        "spark.python.worker.faulthandler.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS if local else "-Xss4m",
+    }
+    if local:
+        settings |= {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return settings | _object_store_settings(configuration) | configuration.spark.extra
+
+
+def _object_store_settings(configuration: Configuration) -> dict[str, str]:
+    storage = configuration.storage
+    if not storage.root.startswith(("s3a://", "s3://")):
+        return {}
+    settings = {"spark.hadoop.fs.s3a.path.style.access": "true"}
+    if storage.s3_endpoint:
+        settings["spark.hadoop.fs.s3a.endpoint"] = storage.s3_endpoint
+    if storage.s3_access_key:
+        settings["spark.hadoop.fs.s3a.access.key"] = storage.s3_access_key
+        settings["spark.hadoop.fs.s3a.secret.key"] = storage.s3_secret_key.get_secret_value()
+    return settings

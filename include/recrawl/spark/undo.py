@@ -1,0 +1,85 @@
+"""Taking rounds back: state tables by RESTORE, event tables by deleting the slices.
+
+The intent is written first (`rounds.round_state = undoing`), so that an undo that was killed is
+finished by the next one, or by the next round's `seed`. Rounds are taken back newest first.
+WARC files are moved aside, never deleted: they are captures of a world that has moved on.
+"""
+
+from __future__ import annotations
+
+from recrawl.config.model import Configuration
+from recrawl.errors import UsageError
+from recrawl.lease import Lease
+from recrawl.rounds import round_id_of, steps_folder, warc_folder
+from recrawl.spark.application import Application, Step, say
+from recrawl.spark.delta import in_parallel
+from recrawl.spark.rounds import Round, all_rounds, save_round
+from recrawl.tables.catalog import EVENT_TABLES, STATE_TABLES
+from recrawl.tables.vocabulary import RoundState
+
+#: Rounds in these states are part of the crawl and can be taken back.
+_STANDING = (RoundState.OPEN, RoundState.FOLDING, RoundState.CLOSED, RoundState.ABANDONED, RoundState.UNDOING)
+
+
+def rounds_to_drop(rounds: list[Round], to_round_id: str | None) -> list[Round]:
+    """The rounds that an undo drops, newest first.
+
+    Args:
+        rounds: every round.
+        to_round_id: the first round to drop; None: the last one alone.
+
+    Raises:
+        UsageError: nothing can be undone, or the round is none of those.
+    """
+    standing = sorted((r for r in rounds if r.state in _STANDING), key=lambda r: -int(r["round_number"]))
+    if not standing:
+        raise UsageError("There is no round to undo.")
+    if to_round_id is None:
+        return standing[:1]
+    for place, row in enumerate(standing):
+        if row.round_id == to_round_id:
+            return standing[: place + 1]
+    raise UsageError(f"Round {to_round_id} is not among those that can be undone.")
+
+
+def undo(configuration: Configuration, to_round_id: str | None = None) -> list[str]:
+    """Take back the last round, or every round from `to_round_id` on; the ids of those dropped."""
+    application = Application(configuration)
+    owner = f"undo {round_id_of(application.clock.now())}"
+    with application.lease(owner, "an undo", keep=False) as lease:
+        dropped = rounds_to_drop(all_rounds(application.tables), to_round_id)
+        # All intents first: were only the newest marked, a kill between two rounds would leave the rest standing.
+        for row in dropped:
+            if row.state is not RoundState.UNDOING:
+                save_round(application.tables, row.with_values(round_state=str(RoundState.UNDOING)))
+        return finish_undos(application, lease)
+
+
+def finish_undos(application: Application, lease: Lease) -> list[str]:
+    """Finish every undo that was begun, newest round first; the ids of the rounds."""
+    undoing = [row for row in all_rounds(application.tables) if row.state is RoundState.UNDOING]
+    for row in sorted(undoing, key=lambda r: -int(r["round_number"])):
+        lease.check()
+        _take_back(application, row)
+    return [row.round_id for row in undoing]
+
+
+def take_back_open_round(step: Step) -> None:
+    """Take back the round that is open: nothing was folded, so its slices are all there is of it."""
+    marked = step.round.with_values(round_state=str(RoundState.UNDOING))
+    save_round(step.tables, marked)
+    _take_back(step.application, marked)
+
+
+def _take_back(application: Application, row: Round) -> None:
+    tables, store = application.tables, application.store
+    for table in STATE_TABLES:
+        if tables.version(table) != row.version_at_open(table):
+            tables.restore(table, row.version_at_open(table))
+    in_parallel([lambda table=table: tables.delete_slice(table, row.round_id) for table in EVENT_TABLES])  # type: ignore[misc]
+    generation = int(row["generation"]) + 1
+    store.move_folder(warc_folder(row.round_id), f"undone/{row.round_id}-{generation}")
+    store.delete_folder(f"spool/{row.round_id}")
+    store.delete_folder(steps_folder(row.round_id).rpartition("/")[0])
+    save_round(tables, row.with_values(round_state=str(RoundState.UNDONE), generation=generation))
+    say(f"undo: round {row.round_id} is taken back; its WARC files are under undone/{row.round_id}-{generation}.")

@@ -1,0 +1,156 @@
+"""What goes into a WARC file and what comes back: plain values, no input or output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import BinaryIO, Literal, NamedTuple
+
+from recrawl.errors import WarcError
+from recrawl.tables.vocabulary import TruncatedReason
+
+RevisitProfile = Literal["server-not-modified", "identical-payload-digest"]
+
+#: The start of the WARC-Profile of revisit records (WARC 1.1, 6.7).
+PROFILE_PREFIX = "http://netpreserve.org/warc/1.1/revisit/"
+
+#: The header that a removed transfer coding is kept under.
+RENAMED_TRANSFER_ENCODING = b"X-Crawler-Transfer-Encoding"
+
+_TRANSFER_ENCODING = re.compile(rb"^Transfer-Encoding(?=[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_NEWER_STATUS_LINE = re.compile(rb"HTTP/([23])(?:\.0)?[ \t]+(\d{3})[ \t]*([^\r\n]*)")
+_NEWER_REQUEST_LINE = re.compile(rb"([^\r\n]*) HTTP/[23](?:\.0)?[ \t]*(?=\r?\n|$)")
+_BLANK_LINES = re.compile(rb"(?:\r?\n){2,}")
+
+
+@dataclass(frozen=True)
+class RevisitOf:
+    """The earlier capture whose content an exchange repeats.
+
+    Attributes:
+        profile: the server said so (304), or the payload has the same digest.
+        refers_to_record_id: WARC-Record-ID of the earlier response, as `RecordPlace` gives it.
+        refers_to_uri: its WARC-Target-URI.
+        refers_to_date: its WARC-Date.
+    """
+
+    profile: RevisitProfile
+    refers_to_record_id: str | None
+    refers_to_uri: str | None
+    refers_to_date: datetime | None
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One HTTP request and its answer.
+
+    Attributes:
+        url: the URL requested.
+        started_at: when the request was sent; aware.
+        ip: the address that answered.
+        request_head: request line, headers and blank line as sent.
+        response_head: status line, headers and blank line as received; of the last answer
+            only, without interim (1xx) ones.
+        body: the entity with its transfer coding removed and its content encoding kept; a
+            stream must be seekable, its body begins at its current position.
+        body_bytes: the length of `body`.
+        payload_digest: "sha1:" and base 32 of the payload; for a revisit, of the earlier
+            payload; empty when it is not known.
+        truncated: why the body was cut, if it was.
+        revisit: set when the content stands in an earlier record; the body is not stored then.
+        metadata: fields of the metadata record, such as fetchTimeMs; none is written if empty.
+    """
+
+    url: str
+    started_at: datetime
+    ip: str | None
+    request_head: bytes
+    response_head: bytes
+    body: BinaryIO | bytes
+    body_bytes: int
+    payload_digest: str
+    truncated: TruncatedReason | None
+    revisit: RevisitOf | None
+    metadata: Mapping[str, str]
+
+
+class RecordPlace(NamedTuple):
+    """Where a record stands: byte offset and compressed length in its file."""
+
+    offset: int
+    length: int
+    record_id: str
+    date: datetime
+
+
+class PartSummary(NamedTuple):
+    """A finished WARC file: its size, its records of any type, and the dates of its captures.
+
+    A file without captures is dated by its warcinfo record.
+    """
+
+    bytes: int
+    records: int
+    sha256: str
+    first_date: datetime
+    last_date: datetime
+
+
+def stored_response_head(head: bytes) -> tuple[bytes, str | None]:
+    """The response head as it is stored, and its WARC-Protocol when that is not HTTP/1.
+
+    A stored head must not contradict the stored body, which has no transfer coding: the header
+    Transfer-Encoding is renamed, as archives do, and Content-Length stays as sent (it tells
+    what a truncated body lacks). HTTP/2 and HTTP/3 have no textual head; theirs is written in
+    the form of HTTP/1.1. Exactly one blank line ends the head and none is inside it.
+
+    Raises:
+        WarcError: the head does not begin with an HTTP status line.
+    """
+    head = _TRANSFER_ENCODING.sub(RENAMED_TRANSFER_ENCODING, _one_blank_line(head))
+    if not head.startswith(b"HTTP/"):
+        raise WarcError(f"An answer whose head begins with {head[:20]!r} is not HTTP; it can't be stored as such.")
+    newer = _NEWER_STATUS_LINE.match(head)
+    if newer is None:
+        return head, None
+    return b"HTTP/1.1 %b %b" % (newer[2], newer[3]) + head[newer.end() :], f"h{newer[1].decode()}"
+
+
+def stored_request_head(head: bytes) -> bytes:
+    """The request head as it is stored: in the form of HTTP/1.1, ended by one blank line."""
+    return _NEWER_REQUEST_LINE.sub(rb"\1 HTTP/1.1", _one_blank_line(head), count=1)
+
+
+def _one_blank_line(head: bytes) -> bytes:
+    # The usual head is left alone; the first blank line would end any other too early.
+    head = head.lstrip(b"\r\n")
+    if head.endswith(b"\r\n\r\n") and head.find(b"\n\r\n") == len(head) - 3 and b"\n\n" not in head:
+        return head
+    return _BLANK_LINES.sub(b"\r\n", head.rstrip(b"\r\n")) + b"\r\n\r\n"
+
+
+def warc_date(moment: datetime) -> str:
+    """WARC-Date: UTC with microseconds, as WARC 1.1 allows. Raises WarcError for a naive time."""
+    if moment.tzinfo is None:
+        raise WarcError(f"The time {moment.isoformat()} has no zone.")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
+def parse_warc_date(text: str) -> datetime:
+    """The moment of a WARC-Date, which may have any precision down to nanoseconds.
+
+    Raises:
+        ValueError: the text is no WARC-Date with at least a day.
+    """
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no WARC-Date")
+    day, clock, fraction = match[1], match[2] or "00:00:00", (match[3] or "")[:6]
+    if len(clock) == 5:
+        clock += ":00"
+    return datetime.strptime(f"{day}T{clock}.{fraction:0<6}", "%Y-%m-%dT%H:%M:%S.%f").replace(tzinfo=UTC)
+
+
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?Z)?")

@@ -1,0 +1,1 @@
+"""The Spark jobs of a round, one a step: read, `transform(frames)`, write."""

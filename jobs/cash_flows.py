@@ -1,0 +1,155 @@
+"""Who hands cash to whom in a round: the SQL of AOPIC's rules 2 and 3 (`recrawl.rank.aopic`).
+
+Used by dedupe (what each target receives) and by rank (what each page gives away), so that both
+see the same flows and the law that compares them can fail only where rows were lost.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from recrawl.rank.aopic import effective_cash_sql, lambda_parts, resolve_representative_sql, share_sql
+from recrawl.rank.transitions import payable_sql
+from recrawl.spark.application import Step
+from recrawl.tables.vocabulary import ChangeVerdict, LinkKind, Outcome, UrlState
+
+
+def opening_cash(step: Step) -> DataFrame:
+    """(url_id, effective_cash, credit_due) of every known URL and seed: what it held when the round opened.
+
+    Seed credit that is due counts in: rule 1 comes before the others.
+    """
+    urls = step.opening("urls").select("url_id", "state", "cash", "lambda_index", "seed_credit")
+    seeds = step.opening("seeds").select("url_id", "credit_granted")
+    index = f"{int(step.round['lambda_index_after'])}L"
+    payable = f"state IS NOT NULL AND {payable_sql('state')}"
+    return (
+        urls.join(seeds, "url_id", "full")
+        .withColumn("credit_due", F.expr("greatest(0L, coalesce(credit_granted, 0L) - coalesce(seed_credit, 0L))"))
+        .withColumn(
+            "effective_cash", F.expr(effective_cash_sql("cash", "lambda_index", index, payable, "credit_due"))
+        )
+        .select("url_id", "effective_cash", "credit_due")
+    )
+
+
+def account_moves(step: Step) -> DataFrame:
+    """(url_id, target_url_id, min_depth, seed_tag, due_at_once) of redirects and duplicates.
+
+    target_url_id is the representative, resolved one level; NULL where the target was turned
+    away: Lambda has the cash.
+    """
+    pages, links, urls = step.slice("pages"), step.slice("links"), step.opening("urls")
+    seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
+    redirects = _redirects(step, links)
+    duplicates = (
+        pages.join(seen, "content_checksum")
+        .where("representative_url_id <> url_id")
+        .selectExpr(
+            "url_id", "representative_url_id AS target_url_id", "depth AS min_depth", "seed_tag",
+            "false AS due_at_once",
+        )
+    )  # fmt: skip
+    moves = redirects.join(pages.select("url_id"), "url_id", "left_anti").unionByName(duplicates)
+    again = moves.selectExpr("url_id AS target_url_id", "target_url_id AS next_target", "true AS moves_too")
+    captured = pages.selectExpr("url_id AS target_url_id", "true AS captured")
+    standing = urls.where(f"state IN ('{UrlState.DUPLICATE}', '{UrlState.REDIRECT}')").selectExpr(
+        "url_id AS target_url_id", "canonical_url_id AS standing_target"
+    )
+    has_own = "coalesce(moves_too, false) OR (captured IS NULL AND standing_target IS NOT NULL)"
+    next_target = "CASE WHEN coalesce(moves_too, false) THEN next_target ELSE standing_target END"
+    return (
+        moves.join(again, "target_url_id", "left")
+        .join(captured, "target_url_id", "left")
+        .join(standing, "target_url_id", "left")
+        .withColumn("own_target", F.expr(next_target))
+        .withColumn("has_own", F.expr(has_own))
+        .withColumn(
+            "resolved", F.expr(resolve_representative_sql("url_id", "target_url_id", "has_own", "own_target"))
+        )
+        .selectExpr(
+            "url_id", "resolved AS target_url_id", "min_depth", "seed_tag", "due_at_once AND captured IS NULL AS due_at_once"
+        )
+    )  # fmt: skip
+
+
+def _redirects(step: Step, links: DataFrame) -> DataFrame:
+    """Every URL that redirected in the round, with its target where filters and scope took it."""
+    plan = step.slice("fetch_plan").select(F.col("url_id").alias("planned_url_id"), F.col("depth").alias("min_depth"))
+    tags = step.opening("urls").select("url_id", "seed_tag")
+    seeds = step.opening("seeds").selectExpr("url_id", "array_join(tags, ',') AS own_tags")
+    edges = links.where(F.col("link_kind") == str(LinkKind.REDIRECT)).select(
+        F.col("src_url_id").alias("url_id"), F.col("dst_url_id").alias("target_url_id")
+    )
+    return (
+        step.slice("fetches")
+        .where(F.col("outcome") == str(Outcome.REDIRECT))
+        .join(plan, "planned_url_id")
+        .groupBy("url_id")
+        .agg(F.min("min_depth").alias("min_depth"))
+        .join(edges.groupBy("url_id").agg(F.min("target_url_id").alias("target_url_id")), "url_id", "left")
+        .join(tags, "url_id", "left")
+        .join(seeds, "url_id", "left")
+        .selectExpr(
+            "url_id", "target_url_id", "min_depth", "coalesce(nullif(seed_tag, ''), own_tags, '') AS seed_tag",
+            "true AS due_at_once",
+        )
+    )  # fmt: skip
+
+
+def distributing_pages(step: Step, cash: DataFrame) -> DataFrame:
+    """Captured pages that are their own representative: what each holds and what each kept target gets.
+
+    Columns: url_id, effective_cash, outlink_count, kept_outlink_count, share, depth, seed_tag,
+    change_verdict.
+    """
+    seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
+    parts = lambda_parts(step.configuration.rank.lambda_share)
+    return (
+        step.slice("pages")
+        .join(seen, "content_checksum", "left")
+        .where("representative_url_id IS NULL OR representative_url_id = url_id")
+        .join(cash, "url_id", "left")
+        .withColumn("effective_cash", F.expr("coalesce(effective_cash, 0L)"))
+        .withColumn("share", F.expr(share_sql("effective_cash", "outlink_count", parts)).cast("bigint"))
+        .select(
+            "url_id", "effective_cash", "outlink_count", "kept_outlink_count", "share", "depth", "seed_tag",
+            "change_verdict",
+        )
+    )  # fmt: skip
+
+
+def link_flows(step: Step, cash: DataFrame) -> DataFrame:
+    """One row an edge that pays: (url_id of the target, cash, inlink, min_depth, seed_tag)."""
+    pages = distributing_pages(step, cash)
+    fresh = (
+        step.slice("links")
+        .where(f"followed AND link_kind <> '{LinkKind.REDIRECT}'")
+        .select(F.col("src_url_id").alias("url_id"), "dst_url_id")
+        .distinct()
+    )
+    stored = step.opening("outlinks").select(F.col("src_url_id").alias("url_id"), F.explode("dst_url_ids").alias("dst_url_id"))
+    unchanged = F.col("change_verdict") == str(ChangeVerdict.UNCHANGED)
+    edges = pages.where(~unchanged).join(fresh, "url_id").unionByName(pages.where(unchanged).join(stored, "url_id"))
+    return edges.selectExpr(
+        "dst_url_id AS url_id", "share AS cash",
+        f"CAST(change_verdict = '{ChangeVerdict.FIRST}' AS INT) AS inlink", "depth + 1 AS min_depth", "seed_tag",
+    )  # fmt: skip
+
+
+def outlinks_of_round(step: Step) -> DataFrame:
+    """(src_url_id, host, dst_url_ids, outlink_count) of every page that was parsed in the round."""
+    targets = (
+        step.slice("links")
+        .where(f"followed AND link_kind <> '{LinkKind.REDIRECT}'")
+        .groupBy("src_url_id")
+        .agg(F.array_sort(F.collect_set("dst_url_id")).alias("dst_url_ids"))
+    )
+    return (
+        step.slice("pages")
+        .where(f"change_verdict <> '{ChangeVerdict.UNCHANGED}'")
+        .select(F.col("url_id").alias("src_url_id"), "host", "outlink_count")
+        .join(targets, "src_url_id", "left")
+        .withColumn("dst_url_ids", F.expr("coalesce(dst_url_ids, CAST(array() AS ARRAY<BIGINT>))"))
+    )

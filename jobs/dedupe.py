@@ -1,0 +1,121 @@
+"""dedupe: content seen? URL seen? One row a link target with the cash it received.
+
+Writes `content_seen`, `discovered` and the rejects of its own step. State tables are read at
+their opening versions; the Python oracles are `recrawl.dedupe.representative` and
+`recrawl.rank.aopic`, whose SQL stands here.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.cash_flows import account_moves, link_flows, opening_cash
+from recrawl.dedupe.representative import chosen_sql, order_struct_sql, still_stands_sql
+from recrawl.spark.application import Step, Summary, step_main
+from recrawl.tables.vocabulary import LinkKind, RejectFilter
+
+
+def run(step: Step) -> Summary:
+    """Identify the round's contents and targets."""
+    seen = content_seen(step.slice("pages"), step.opening("contents"), step.opening("urls"))
+    step.write("content_seen", seen.withColumn("round_id", F.lit(step.round_id)))
+    targets = discover(step).persist(StorageLevel.MEMORY_AND_DISK)
+    step.write("discovered", targets.withColumn("round_id", F.lit(step.round_id)))
+    step.write("rejects", collisions(targets, step.round_id), "dedupe")
+    row = targets.agg(F.count("*"), F.sum(F.col("is_new").cast("int")), F.sum("cash_received")).first()
+    targets.unpersist()
+    count, new, cash = (int(value or 0) for value in row) if row else (0, 0, 0)
+    return {"targets": count, "new_urls": new, "known_urls": count - new, "cash_received": cash}
+
+
+def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> DataFrame:
+    """One row a content of the round: its representative and its captures.
+
+    Args:
+        pages: this round's. contents, urls: at the opening versions.
+    """
+    captured = pages.where("content_checksum IS NOT NULL").select("url_id", "url", "depth", "content_checksum")
+    best = captured.groupBy("content_checksum").agg(
+        F.expr(f"min({order_struct_sql(depth='depth', url='url', url_id='url_id')})").alias("best"),
+        F.count("*").alias("captures"),
+    )
+    in_force = contents.select("content_checksum", "first_url_id")
+    opening = urls.select(
+        F.col("url_id").alias("first_url_id"), "state", F.col("content_checksum").alias("row_checksum")
+    )
+    this_round = captured.select(F.col("url_id").alias("first_url_id"), F.col("content_checksum").alias("captured_checksum"))
+    stands = still_stands_sql(
+        state="state", content_checksum="row_checksum", captured_checksum="captured_checksum", checksum="content_checksum"
+    )
+    return (
+        best.join(in_force, "content_checksum", "left")
+        .join(opening, "first_url_id", "left")
+        .join(this_round, "first_url_id", "left")
+        .select(
+            "content_checksum",
+            F.expr(chosen_sql(stands=stands, in_force_url_id="first_url_id", best="best")).alias("representative_url_id"),
+            "captures",
+        )
+    )
+
+
+def discover(step: Step) -> DataFrame:
+    """Every target of the round, once: what it received, who links to it, whether it is new.
+
+    A target that another URL of the table shares its id with is told by `known_url`.
+    """
+    pages, links = step.slice("pages"), step.slice("links")
+    cash = opening_cash(step).select("url_id", "effective_cash")
+    moves = account_moves(step)
+    paid = [
+        link_flows(step, cash).withColumn("due_at_once", F.lit(False)),
+        moves.where("target_url_id IS NOT NULL")
+        .join(cash, "url_id", "left")
+        .selectExpr(
+            "target_url_id AS url_id", "coalesce(effective_cash, 0L) AS cash", "0 AS inlink", "min_depth", "seed_tag",
+            "due_at_once",
+        ),
+    ]  # fmt: skip
+    received = (
+        reduce(DataFrame.unionByName, paid)
+        .groupBy("url_id")
+        .agg(
+            F.sum("cash").cast("bigint").alias("cash_received"),
+            F.sum("inlink").cast("bigint").alias("inlinks"),
+            F.min("min_depth").alias("min_depth"),
+            F.max("seed_tag").alias("seed_tag"),
+            F.max("due_at_once").alias("due_at_once"),
+        )
+    )
+    named = links.where(f"followed OR link_kind = '{LinkKind.REDIRECT}'").groupBy(
+        F.col("dst_url_id").alias("url_id")
+    ).agg(F.expr("min(struct(dst_url AS url, dst_host AS host, request_url))").alias("link"))  # fmt: skip
+    captured = pages.select("url_id", F.col("url").alias("page_url"), F.col("host").alias("page_host"))
+    known = step.opening("urls").select("url_id", F.col("url").alias("known_url"), F.col("host").alias("known_host"))
+    return (
+        received.join(known, "url_id", "left")
+        .join(named, "url_id", "left")
+        .join(captured, "url_id", "left")
+        .withColumn("is_new", F.col("known_url").isNull())
+        .withColumn("link_url", F.col("link.url"))
+        .withColumn("url", F.coalesce("known_url", "link.url", "page_url"))
+        .withColumn("host", F.coalesce("known_host", "link.host", "page_host"))
+        .withColumn("request_url", F.col("link.request_url"))
+        .drop("link", "page_url", "page_host", "known_host")
+    )
+
+
+def collisions(targets: DataFrame, round_id: str) -> DataFrame:
+    """Rejects for targets whose 64-bit id a known URL has: their cash went to that one."""
+    return targets.where("known_url IS NOT NULL AND link_url IS NOT NULL AND known_url <> link_url").selectExpr(
+        f"'{round_id}' AS round_id", "CAST(NULL AS BIGINT) AS src_url_id", "link_url AS dst_url", "'dedupe' AS step",
+        f"'{RejectFilter.ID_COLLISION}' AS filter", "concat('Its 64-bit id is that of ', known_url) AS reject_reason",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    step_main("dedupe")

@@ -1,0 +1,224 @@
+"""fetch: one Spark task a fetch partition, politely, into WARC files.
+
+The tasks' truth is the journals beside the WARC files (rule R4); `fetches`, `host_visits`,
+`robots`, `warc_files` and the skips of this step are built from them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from recrawl.clock import SystemClock
+from recrawl.config.model import Configuration
+from recrawl.fetch.partition import HostRecord, PartitionTask, PlannedUrl, StoredRobots, run_partition
+from recrawl.live import live_figures
+from recrawl.rounds import warc_folder
+from recrawl.spark.application import Step, Summary, stage_progress, step_main
+from recrawl.spark.delta import in_parallel
+from recrawl.spark.schema import schema_of
+from recrawl.spark.scope import scope_set
+from recrawl.tables.vocabulary import OverrideKind
+from recrawl.urls.scope import ScopeSet
+
+_PLAN_COLUMNS = (
+    "url_id url request_url host rank_in_host crawl_value depth max_bytes etag last_modified last_payload_digest "
+    "last_warc_file last_warc_record_id last_warc_date earliest_at"
+).split()
+_HOST_COLUMNS = (
+    "registered_domain ips crawl_delay_seconds adaptive_delay_seconds last_access_at blocked_until error_streak "
+    "robots_digest robots_expires_at"
+).split()
+_ROBOTS_COLUMNS = "scheme fetched_at status robots_outcome body body_digest expires_at redirect_target".split()
+
+_SUMMARY_SCHEMA = "fetch_partition INT, summary STRING"
+
+
+def progress_line(step: Step) -> Callable[[], str]:
+    """The live figures of the fetch tasks; Spark's own while none has reported."""
+    fallback = stage_progress(step.spark, "fetch")
+
+    def line() -> str:
+        figures = live_figures(step.store, step.round_id)
+        return figures.line() if figures else fallback()
+
+    return line
+
+
+def run(step: Step) -> Summary:
+    """Fetch what is planned, then build the tables from the journals."""
+    plan = step.slice("fetch_plan")
+    deadline = _deadline(step)
+    task = partial(
+        fetch_partition,
+        round_id=step.round_id,
+        configuration=step.configuration,
+        deadline=deadline,
+        scope=scope_set(step),
+        blocked=_blocked_hosts(step),
+        drained=step.assignment.abandon,
+    )
+    partitions = _partition_count(plan)
+    summaries: list[dict[str, Any]] = []
+    if partitions:
+        work = with_host_state(step, plan).repartitionById(partitions, F.col("fetch_partition"))
+        rows = work.sortWithinPartitions("host", "rank_in_host").mapInArrow(task, _SUMMARY_SCHEMA).collect()
+        summaries = [json.loads(row["summary"]) for row in rows]
+    write_tables(step)
+    figures = {key: sum(int(s[key]) for s in summaries) for key in ("planned", "final", "skipped", "requests")}
+    return {**figures, "partitions": partitions}
+
+
+def _deadline(step: Step) -> datetime:
+    """When this run's fetching ends: fixed when it begins, the same after a retry."""
+    name = f"control/runs/{step.assignment.run_id}.deadline"
+    proposed = step.application.clock.now() + timedelta(seconds=step.configuration.fetch.time_budget_seconds)
+    step.store.create(name, proposed.isoformat().encode())
+    stored = step.store.read_bytes(name)
+    return datetime.fromisoformat(stored.decode()) if stored else proposed
+
+
+def _partition_count(plan: DataFrame) -> int:
+    row = plan.agg(F.max("fetch_partition")).first()
+    return 0 if row is None or row[0] is None else int(row[0]) + 1
+
+
+def with_host_state(step: Step, plan: DataFrame) -> DataFrame:
+    """The plan; a host's first row also carries what is known of the host and its robots.txt files."""
+    hosts = step.opening("hosts").select("host", F.struct(*_HOST_COLUMNS).alias("known_host"))
+    newest = F.expr(f"max_by(struct({', '.join(_ROBOTS_COLUMNS)}), fetched_at)")
+    robots = (
+        step.tables.read("robots")
+        .where(F.col("round_id") < step.round_id)
+        .groupBy("host", "scheme")
+        .agg(newest.alias("file"))
+        .groupBy("host")
+        .agg(F.collect_list("file").alias("known_robots"))
+    )
+    planned_hosts = plan.select("host").distinct()
+    known = planned_hosts.join(hosts, "host", "left").join(robots, "host", "left")
+    first = F.col("rank_in_host") == 1
+    return plan.join(known, "host").select(
+        "fetch_partition",
+        *_PLAN_COLUMNS,
+        F.when(first, F.col("known_host")).alias("known_host"),
+        F.when(first, F.col("known_robots")).alias("known_robots"),
+    )
+
+
+def _blocked_hosts(step: Step) -> frozenset[str]:
+    rows = step.opening("overrides").where(F.col("override_kind") == str(OverrideKind.BLOCK)).collect()
+    return frozenset(row["subject"] for row in rows)
+
+
+def fetch_partition(
+    batches: Iterator[pa.RecordBatch],
+    *,
+    round_id: str,
+    configuration: Configuration,
+    deadline: datetime,
+    scope: ScopeSet,
+    blocked: frozenset[str],
+    drained: bool,
+) -> Iterator[pa.RecordBatch]:
+    """One Spark task: the whole of a fetch partition; yields one row with its summary."""
+    plan: list[PlannedUrl] = []
+    hosts: dict[str, HostRecord] = {}
+    robots: dict[tuple[str, str], StoredRobots] = {}
+    partition: int | None = None
+    for batch in batches:
+        for row in batch.to_pylist():
+            partition = row.pop("fetch_partition")
+            host, known, files = row["host"], row.pop("known_host"), row.pop("known_robots")
+            if known is not None:
+                hosts[host] = HostRecord(host=host, **known)
+            for file in files or ():
+                robots[(file["scheme"], host)] = StoredRobots(**{**file, "host": host})
+            plan.append(PlannedUrl(**row))
+    if partition is None:
+        return
+    token = uuid.uuid4().hex
+    task = PartitionTask(
+        round_id=round_id,
+        partition=partition,
+        configuration=configuration,
+        deadline=deadline,
+        hosts=hosts,
+        robots=robots,
+        scope=scope,
+        blocked_hosts=blocked,
+        attempt_token=token,
+        drained=drained,
+    )
+    summary = run_partition(task, plan, SystemClock(), random.Random(f"{round_id}/{partition}/{token}"))
+    yield pa.RecordBatch.from_pydict(
+        {"fetch_partition": pa.array([partition], pa.int32()), "summary": [json.dumps(asdict(summary), default=str)]}
+    )
+
+
+def write_tables(step: Step) -> None:
+    """Build this step's slices from every published journal of the round."""
+    journals = [name for name in step.store.names(warc_folder(step.round_id)) if name.endswith(".journal.jsonl")]
+    lines = _journal_lines(step, journals).persist()
+    visits = journal_rows(lines, "host_visits")
+    in_parallel(
+        [
+            lambda: step.write("fetches", journal_rows(lines, "fetches")),
+            lambda: step.write("robots", _newest_robots(journal_rows(lines, "robots"))),
+            lambda: step.write("skips", journal_rows(lines, "skips"), "fetch"),
+            lambda: step.write("warc_files", journal_rows(lines, "warc_files")),
+            lambda: step.write("host_visits", _whole_visits(visits)),
+        ]
+    )
+    lines.unpersist()
+
+
+def _journal_lines(step: Step, journals: list[str]) -> DataFrame:
+    schema = "table STRING, row STRING"
+    if not journals:
+        return step.spark.createDataFrame([], schema)
+    return step.spark.read.schema(schema).json([step.store.uri(name) for name in journals])
+
+
+def journal_rows(lines: DataFrame, table: str) -> DataFrame:
+    """The rows that the journals hold for a table."""
+    schema = schema_of(table)
+    parsed = F.from_json("row", schema, {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX"})
+    return lines.where(F.col("table") == table).select(parsed.alias("row")).select("row.*")
+
+
+def _newest_robots(rows: DataFrame) -> DataFrame:
+    """One file a scheme and host: an attempt that was killed may have fetched it before."""
+    newest = F.max_by(F.struct(*rows.columns), "fetched_at").alias("newest")
+    return rows.groupBy("scheme", "host").agg(newest).select("newest.*")
+
+
+def _whole_visits(rows: DataFrame) -> DataFrame:
+    """One row a host: a journal part holds the visit of its own time."""
+    latest = F.max_by(F.struct(*rows.columns), F.coalesce("last_access_at", F.lit(0).cast("timestamp"))).alias("latest")
+    merged = rows.groupBy("host").agg(
+        latest,
+        F.sum("requests").alias("requests"),
+        F.min("min_gap_ms").alias("min_gap_ms"),
+        F.sum("errors").alias("errors"),
+        F.sum("deferred").alias("deferred"),
+        F.max("retry_after_seconds").alias("retry_after_seconds"),
+        F.array_distinct(F.flatten(F.collect_list("ips"))).alias("ips"),
+    )
+    summed = [name for name in merged.columns if name not in ("host", "latest")]
+    rest = [F.col(f"latest.{name}") for name in rows.columns if name not in summed and name != "host"]
+    return merged.select("host", *summed, *rest)
+
+
+if __name__ == "__main__":
+    step_main("fetch")

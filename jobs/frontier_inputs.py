@@ -1,0 +1,172 @@
+"""frontier's inputs: due URLs with their crawl value, and the terms of their hosts."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from recrawl.config.form import split_files
+from recrawl.config.model import Configuration
+from recrawl.errors import UsageError
+from recrawl.frontier.value import crawl_value_sql
+from recrawl.rank.aopic import UNITS_PER_CREDIT, effective_cash_sql, importance_sql
+from recrawl.rank.change_rate import rate_per_day_sql
+from recrawl.rank.transitions import DECIDED_STATES, payable_sql
+from recrawl.spark.application import Step
+from recrawl.spark.functions import timestamp_sql, with_registered_domain
+from recrawl.tables.vocabulary import FrontQueue, OverrideKind, UrlState
+from recrawl.urls.canonical import Canonicalizer
+from recrawl.urls.keys import url_id
+
+_CARRIED = (
+    "url_id url request_url host state depth fetch_count failure_streak last_success_at next_fetch_at cash history "
+    "history_at lambda_index change_events observed_days manual_priority etag last_modified last_payload_digest "
+    "last_warc_file last_warc_record_id last_warc_date"
+).split()
+
+#: The importance of a page of which nothing is known yet: without it, pages that nobody has paid
+#: would all be worth nothing, and a change of rate could not tell them apart.
+_LEAST_IMPORTANCE = 1e-9
+
+
+def candidates(step: Step) -> DataFrame:
+    """Every URL that is due at the round's time (all, when forced), with queue and crawl value.
+
+    Columns: those of `_CARRIED`, and queue, effective_cash (units), crawl_value, excluded.
+    """
+    form = step.round.form
+    now = timestamp_sql(step.round.now)
+    known = step.opening("urls").select(*_CARRIED)
+    decided = ", ".join(f"'{state}'" for state in sorted(DECIDED_STATES))
+    due = known.where(f"state NOT IN ({decided})")
+    if not form.force:
+        due = due.where(f"next_fetch_at IS NULL OR next_fetch_at <= {now}")
+    both = due.unionByName(_new_seeds(step, known), allowMissingColumns=True)
+    return _valued(both, step, now)
+
+
+def _new_seeds(step: Step, known: DataFrame) -> DataFrame:
+    """Seeds that `urls` does not know: rank adds them, so they look as they will then."""
+    index = int(step.round["lambda_index_after"])
+    return (
+        step.opening("seeds")
+        .join(known.select("url_id"), "url_id", "left_anti")
+        .selectExpr(
+            "url_id", "url", "request_url", "host", f"'{UrlState.NEW}' AS state", "0 AS depth", "0 AS fetch_count",
+            "0 AS failure_streak", "credit_granted AS cash", "0L AS history", f"{index}L AS lambda_index",
+            "manual_priority",
+        )
+    )  # fmt: skip
+
+
+def _valued(due: DataFrame, step: Step, now: str) -> DataFrame:
+    rank = step.configuration.rank
+    index = f"{int(step.round['lambda_index_after'])}L"
+    window = round(rank.importance_window_days * 86_400)
+    payable = payable_sql("state")
+    units = importance_sql(
+        cash=f"CASE WHEN {payable} THEN cash ELSE 0L END",
+        lambda_index=f"CASE WHEN {payable} THEN lambda_index ELSE {index} END",
+        index=index,
+        history="history",
+        history_at="history_at",
+        now=now,
+        window_seconds=window,
+    )
+    value = crawl_value_sql(
+        importance=f"greatest({units} / {float(UNITS_PER_CREDIT)!r}D, {_LEAST_IMPORTANCE!r}D)",
+        rate=rate_per_day_sql("change_events", "observed_days", rank.first_interval_days),
+        age_days=f"(unix_micros({now}) - unix_micros(last_success_at)) / 86400000000D",
+        priority="manual_priority",
+    )
+    asked_for = "true" if step.round.form.only or step.round.form.force else "false"
+    queue = (
+        f"CASE WHEN {asked_for} OR manual_priority > 1D THEN '{FrontQueue.MANUAL}' "
+        f"WHEN failure_streak > 0 THEN '{FrontQueue.RETRY}' "
+        f"WHEN last_success_at IS NULL THEN '{FrontQueue.DISCOVERY}' ELSE '{FrontQueue.REFRESH}' END"
+    )
+    return (
+        due.withColumn("queue", F.expr(queue))
+        .withColumn("effective_cash", F.expr(effective_cash_sql("cash", "lambda_index", index, payable)))
+        .withColumn("crawl_value", F.expr(value))
+        .withColumn("excluded", _excluded(step))
+    )
+
+
+def _excluded(step: Step) -> Column:
+    """Whether a person excluded the URL: decisions are few, so they stand in the expression."""
+    prefixes = [row["subject"] for row in _decisions(step, OverrideKind.EXCLUDE)]
+    result = F.lit(False)
+    for prefix in prefixes:
+        result = result | F.col("url").startswith(prefix)
+    return result
+
+
+def _decisions(step: Step, kind: OverrideKind) -> list[dict[str, str]]:
+    rows = step.opening("overrides").where(F.col("override_kind") == str(kind)).select("subject", "value").collect()
+    return [row.asDict() for row in rows]
+
+
+def host_terms(step: Step, due: DataFrame) -> DataFrame:
+    """One row a host with due URLs: registered_domain, delay_seconds, blocked, host_quota, host_priority, last_access_at."""
+    fetch, now = step.configuration.fetch, step.round.now
+    known = step.opening("hosts").select(
+        "host", "registered_domain", "crawl_delay_seconds", "adaptive_delay_seconds", "blocked_until",
+        "quota_urls_per_round", "last_access_at", "ips",
+    )  # fmt: skip
+    hosts = due.select("host").distinct().join(known, "host", "left")
+    named = with_registered_domain(hosts)
+    delay = f"greatest(coalesce(crawl_delay_seconds, 0D), coalesce(adaptive_delay_seconds, 0D), {fetch.min_delay_seconds!r}D)"
+    blocked = [row["subject"] for row in _decisions(step, OverrideKind.BLOCK)]
+    return (
+        named.withColumn("delay_seconds", F.expr(delay))
+        .withColumn("blocked", _names_host(blocked) | F.coalesce(F.col("blocked_until") > F.lit(now), F.lit(False)))
+        .withColumn("host_quota", _decided_value(step, OverrideKind.QUOTA, F.lit(step.configuration.frontier.host_quota)))
+        .withColumn("host_priority", _decided_value(step, OverrideKind.PRIORITY, F.lit(1.0)))
+        .withColumn("host_quota", F.expr("CAST(least(host_quota, coalesce(quota_urls_per_round, host_quota)) AS BIGINT)"))
+        .select(
+            "host", "registered_domain", "delay_seconds", "blocked", "host_quota", "host_priority", "last_access_at", "ips"
+        )
+    )  # fmt: skip
+
+
+def _names_host(subjects: list[str]) -> Column:
+    """Whether a host, or the domain that it belongs to, is among the subjects."""
+    result = F.lit(False)
+    for subject in subjects:
+        result = result | (F.col("host") == subject) | F.col("host").endswith(f".{subject}")
+    return result
+
+
+def _decided_value(step: Step, kind: OverrideKind, default: Column) -> Column:
+    chosen = default.cast("double")
+    for row in sorted(_decisions(step, kind), key=lambda r: len(r["subject"])):
+        chosen = F.when(_names_host([row["subject"]]), F.lit(float(row["value"]))).otherwise(chosen)
+    return chosen
+
+
+def only_predicate(step: Step, configuration: Configuration) -> Column | None:
+    """What the trigger form's `only` selects; None: everything.
+
+    Raises:
+        UsageError: an item that is neither host, domain nor URL.
+    """
+    form = step.round.form
+    if not form.only:
+        return None
+    files, items = split_files("only", form.only)
+    for path in files:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        items += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    canonicalizer = Canonicalizer.from_settings(configuration.urls)
+    ids: list[int] = []
+    names: list[str] = []
+    for item in items:
+        if "://" not in item:
+            names.append(item.lower())
+            continue
+        canonical = canonicalizer.canonical(item)
+        if canonical is None:
+            raise UsageError(f"only: {item!r} is not a URL.")
+        ids.append(url_id(canonical))
+    return F.col("url_id").isin(ids) | _names_host(names)

@@ -1,0 +1,271 @@
+"""seed: takes the lease's run to a round, canonicalises seeds, folds people's decisions.
+
+Writes `seeds`, `overrides`, the opening row of `rounds`, and the rejects of its own step.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from recrawl.assignment import Assignment, first_unfinished_step, save_assignment, save_step_summary
+from recrawl.config.form import RoundForm
+from recrawl.config.model import Configuration
+from recrawl.errors import RoundStateError, UsageError
+from recrawl.inbox import InboxReader
+from recrawl.lease import Lease
+from recrawl.rank.aopic import credit_units
+from recrawl.rounds import moment_of
+from recrawl.seed.decisions import fold_decisions
+from recrawl.seed.seed_files import SeedLine, SeedProblem, parse_seed_file
+from recrawl.spark.application import Application, Summary, say, step_main
+from recrawl.spark.rounds import (
+    FOLDED_STATES,
+    UNFINISHED_STATES,
+    Round,
+    all_rounds,
+    frozen_configuration,
+    save_round,
+)
+from recrawl.spark.schema import schema_of
+from recrawl.spark.undo import finish_undos
+from recrawl.tables.catalog import STATE_TABLES
+from recrawl.tables.vocabulary import RejectFilter, RoundKind, RoundState
+from recrawl.urls.canonical import Canonicalizer, host_of
+from recrawl.urls.keys import url_id
+
+FROZEN_TABLES = (*STATE_TABLES, "seeds", "overrides")
+
+
+@dataclass(frozen=True)
+class SeedSource:
+    """Seed lines and who gave them: a file's name, a person, the trigger form."""
+
+    name: str
+    content: bytes
+
+
+def run(application: Application, run_id: str, form: RoundForm, lease: Lease) -> Summary:
+    """Decide which round the run works on; open a new one where none is open.
+
+    Raises:
+        RoundStateError: `from_step` without an open round.
+        UsageError: a seed file that can't be read.
+    """
+    created = application.tables.create_missing()
+    if created:
+        say(f"seed: created {len(created)} tables under {application.store.root}.")
+    finish_undos(application, lease)
+    rounds = all_rounds(application.tables)
+    own = next((row for row in rounds if row.round_id == run_id), None)
+    if own is not None and own.state not in UNFINISHED_STATES:
+        say(f"seed: round {run_id} is {own.state}; nothing to do.")
+        _assign(application, form, run_id, own, form.from_step or "seed")
+        return {"round_id": run_id, "round_state": str(own.state)}
+    unfinished = own or next((row for row in rounds if row.state in UNFINISHED_STATES), None)
+    if unfinished is not None:
+        return _continue(application, form, run_id, unfinished)
+    if form.from_step not in (None, "seed"):
+        raise RoundStateError(f"There is no open round to continue from {form.from_step}.", "Leave from_step empty.")
+    return _open(application, form, run_id, rounds, lease)
+
+
+def _continue(application: Application, form: RoundForm, run_id: str, row: Round) -> Summary:
+    first = form.from_step
+    if first is None:
+        first = "seed" if row.round_id == run_id else first_unfinished_step(application.store, row.round_id)
+        if row.state is RoundState.FOLDING:
+            first = "rank"
+    assignment = _assign(application, form, run_id, row, first)
+    verb = "abandons" if assignment.abandon else "continues"
+    say(f"seed: this run {verb} round {row.round_id}, which is {row.state}, from {first}.")
+    save_step_summary(application.store, row.round_id, "seed", {"round_id": row.round_id})
+    return {"round_id": row.round_id, "continues": row.round_id != run_id}
+
+
+def _assign(application: Application, form: RoundForm, run_id: str, row: Round, first: str) -> Assignment:
+    other = row.round_id != run_id
+    assignment = Assignment(
+        run_id=run_id,
+        round_id=row.round_id,
+        first_step=first,
+        abandon=other and application.configuration.round.on_open_round == "abandon",
+        plan_only=row.form.plan_only,
+        started_at=application.clock.now(),
+    )
+    save_assignment(application.store, assignment)
+    return assignment
+
+
+def _open(application: Application, form: RoundForm, run_id: str, rounds: list[Round], lease: Lease) -> Summary:
+    configuration, tables = application.configuration, application.tables
+    now = form.now or moment_of(run_id)
+    seeds, rejects = read_seeds(configuration, form, application, now)
+    known = tables.read("seeds")
+    merged = merge_seeds(application.spark, known, seeds)
+    lease.check()
+    if merged is not None:
+        tables.replace_ledger("seeds", merged)
+    overrides = _overrides(application, now)
+    lease.check()
+    tables.replace_ledger("overrides", overrides)
+    if rejects:
+        tables.write_slice("rejects", run_id, _rejects_frame(application.spark, run_id, rejects), "seed")
+    opening = _opening_row(application, form, run_id, rounds, now)
+    lease.check()
+    save_round(tables, opening)
+    _assign(application, form, run_id, opening, "seed")
+    summary: Summary = {"round_id": run_id, "round_number": opening["round_number"], "seeds_read": len(seeds)}
+    summary["seeds_rejected"] = len(rejects)
+    save_step_summary(application.store, run_id, "seed", summary)
+    return summary
+
+
+def read_seeds(
+    configuration: Configuration, form: RoundForm, application: Application, now: datetime
+) -> tuple[list[dict[str, Any]], list[tuple[str, RejectFilter, str]]]:
+    """Rows of `seeds` and rejects (text, filter, reason) of every source: files, form, inbox.
+
+    A seed that stands in several sources is taken from the first; the others are rejects.
+    """
+    canonicalizer = Canonicalizer.from_settings(configuration.urls)
+    rows: dict[int, dict[str, Any]] = {}
+    rejects: list[tuple[str, RejectFilter, str]] = []
+    for source in _sources(configuration, form, application):
+        parsed = parse_seed_file(source.content, canonicalizer.canonical)
+        for problem in parsed.problems:
+            _report(source, problem, rejects)
+        for line in parsed.accepted:
+            row = _seed_row(line, source, configuration, canonicalizer, now)
+            if row["url_id"] in rows:
+                reason = f"{source.name} line {line.line_number}: also in {rows[row['url_id']]['added_by']}"
+                rejects.append((line.url, RejectFilter.DUPLICATE_SEED, reason))
+            else:
+                rows[row["url_id"]] = row
+    return list(rows.values()), rejects
+
+
+def _sources(configuration: Configuration, form: RoundForm, application: Application) -> list[SeedSource]:
+    files, lines = form.seed_files_and_lines()
+    sources: list[SeedSource] = []
+    for path in [Path(name).expanduser() for name in configuration.seed.files] + files:
+        try:
+            sources.append(SeedSource(str(path), path.read_bytes()))
+        except OSError as error:
+            raise UsageError(f"The seed file {path} can't be read: {error.strerror}.") from None
+    if lines:
+        sources.append(SeedSource("trigger form", "\n".join(lines).encode()))
+    for line in InboxReader(application.store).read().seed_lines:
+        sources.append(SeedSource(line.who, line.line.encode()))
+    return sources
+
+
+def _report(source: SeedSource, problem: SeedProblem, rejects: list[tuple[str, RejectFilter, str]]) -> None:
+    say(f"seed: {source.name} line {problem.line_number}: {problem.reason}")
+    rejects.append((problem.text, problem.filter, f"{source.name} line {problem.line_number}: {problem.reason}"))
+
+
+def _seed_row(
+    line: SeedLine, source: SeedSource, configuration: Configuration, canonicalizer: Canonicalizer, now: datetime
+) -> dict[str, Any]:
+    if line.note:
+        say(f"seed: {source.name} line {line.line_number}: {line.note}")
+    credit = configuration.seed.default_credit if line.credit is None else line.credit
+    return {
+        "url_id": url_id(line.canonical_url),
+        "url": line.canonical_url,
+        "host": host_of(line.canonical_url),
+        "raw_seed": line.url,
+        "credit_granted": credit_units(credit),
+        "scope": str(line.scope or configuration.seed.default_scope),
+        "tags": list(line.tags),
+        "manual_priority": 1.0 if line.priority is None else line.priority,
+        "added_at": now,
+        "added_by": source.name,
+        "request_url": canonicalizer.request_form(line.url),
+    }
+
+
+def merge_seeds(spark: SparkSession, known: DataFrame, rows: list[dict[str, Any]]) -> DataFrame | None:
+    """The root set with the seeds read now; None when nothing differs.
+
+    A seed keeps the moment and the giver of its first reading; scope, tags, credit and priority are
+    those of the last. The root set is lasting: a seed that is no longer in a list stays.
+    """
+    if not rows:
+        return None
+    schema = schema_of("seeds")
+    columns = [field.name for field in schema.fields]
+    fresh = spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
+    first_reading = known.select("url_id", F.col("added_at").alias("first_at"), F.col("added_by").alias("first_by"))
+    fresh = (
+        fresh.join(first_reading, "url_id", "left")
+        .withColumn("added_at", F.coalesce("first_at", "added_at"))
+        .withColumn("added_by", F.coalesce("first_by", "added_by"))
+        .select(*columns)
+    )
+    if fresh.exceptAll(known.select(*columns)).isEmpty():
+        return None
+    others = known.select(*columns).join(fresh.select("url_id"), "url_id", "left_anti")
+    # The ledger is replaced by what is read from it: cut the lineage before.
+    return fresh.unionByName(others).localCheckpoint()
+
+
+def _overrides(application: Application, now: datetime) -> DataFrame:
+    inbox = InboxReader(application.store).read()
+    decisions = fold_decisions(inbox.events, now)  # type: ignore[arg-type]
+    for sentence in (*inbox.problems, *(f"{p.event_id}: {p.reason}" for p in decisions.problems)):
+        say(f"seed: inbox: {sentence}")
+    rows = [(o.subject, str(o.kind), o.value, o.reason, o.who, o.since, o.until) for o in decisions.overrides]
+    return application.spark.createDataFrame(rows, schema_of("overrides"))
+
+
+def _rejects_frame(spark: SparkSession, run_id: str, rejects: list[tuple[str, RejectFilter, str]]) -> DataFrame:
+    rows = [(run_id, None, text, "seed", str(kind), reason) for text, kind, reason in rejects]
+    return spark.createDataFrame(rows, schema_of("rejects"))
+
+
+def _opening_row(
+    application: Application, form: RoundForm, run_id: str, rounds: list[Round], now: datetime
+) -> Round:
+    last = max((r for r in rounds if r.state in FOLDED_STATES), key=lambda r: int(r["round_number"]), default=None)
+    carried = {
+        "known_before": "known_after",
+        "cash_before": "cash_after",
+        "lambda_cash": "lambda_cash",
+        "lambda_index_after": "lambda_index_after",
+        "payable_urls": "payable_urls",
+        "total_credit": "total_credit",
+    }
+    return Round(
+        {
+            "round_id": run_id,
+            "round_number": max((int(r["round_number"]) for r in rounds), default=0) + 1,
+            "round_kind": str(RoundKind.CRAWL),
+            "round_state": str(RoundState.OPEN),
+            "run_id": run_id,
+            "opened_at": application.clock.now(),
+            "now": now,
+            "configuration": frozen_configuration(application.configuration, form),
+            "engine_versions": {
+                "recrawl": version("recrawl"),
+                "pyspark": version("pyspark"),
+                "delta-spark": version("delta-spark"),
+                "python": platform.python_version(),
+            },
+            "versions_at_open": application.tables.versions(FROZEN_TABLES),
+            "generation": max((int(r["generation"]) for r in rounds), default=0),
+            **{column: (last[source] if last is not None else 0) for column, source in carried.items()},
+        }
+    )
+
+
+if __name__ == "__main__":
+    step_main("seed")

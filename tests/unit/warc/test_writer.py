@@ -1,0 +1,260 @@
+"""Parts are WARC 1.1 by the letter, and other people's readers take them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
+
+from recrawl.errors import WarcError
+from recrawl.tables.vocabulary import TruncatedReason
+from recrawl.warc.check import check_warc
+from recrawl.warc.reader import iterate, read_capture
+from recrawl.warc.records import RevisitOf, RevisitProfile, parse_warc_date, warc_date
+from recrawl.warc.writer import STREAM_OVER_BYTES, PartWriter
+from tests.unit.warc.exchanges import (
+    MOMENT,
+    REQUEST_HEAD,
+    RESPONSE_HEAD,
+    WARCINFO,
+    an_exchange,
+    payload_digest,
+    write_part,
+)
+
+A_REVISIT = RevisitOf(
+    "identical-payload-digest", "<urn:uuid:0a>", "http://example.com/first", datetime(2026, 10, 1, tzinfo=UTC)
+)
+
+
+def records_by_warcio(path: Path) -> list[tuple[dict[str, str], bytes]]:
+    """Headers and raw block of each record, read by warcio."""
+    with path.open("rb") as file:
+        return [
+            (dict(record.rec_headers.headers), record.raw_stream.read())
+            for record in ArchiveIterator(file, no_record_parse=True)
+        ]
+
+
+def test_an_exchange_becomes_response_request_and_metadata(tmp_path: Path) -> None:
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(metadata={"fetchTimeMs": "12", "robots": "allowed\r\n  x"}))
+    info, response, request, metadata = records_by_warcio(path)
+
+    assert info[0]["WARC-Type"] == "warcinfo"
+    assert info[0]["WARC-Filename"] == "a.warc.gz"
+    assert b"robots: classic\r\n" in info[1]
+    assert response[0]["WARC-Type"] == "response"
+    assert response[0]["WARC-Target-URI"] == "http://example.com/page?a=1"
+    assert response[0]["WARC-Date"] == "2026-11-30T03:00:00.123456Z"
+    assert response[0]["WARC-IP-Address"] == "192.0.2.1"
+    assert response[0]["WARC-Payload-Digest"] == payload_digest(b"<title>Page</title>")
+    assert response[1] == RESPONSE_HEAD + b"<title>Page</title>"
+    assert request[0]["WARC-Type"] == "request"
+    assert request[1] == REQUEST_HEAD
+    assert metadata[0]["WARC-Type"] == "metadata"
+    assert metadata[1] == b"fetchTimeMs: 12\r\nrobots: allowed x\r\n"
+    for headers, _ in (request, metadata):
+        assert headers["WARC-Concurrent-To"] == response[0]["WARC-Record-ID"]
+    for headers, _ in (response, request, metadata):
+        assert headers["WARC-Warcinfo-ID"] == info[0]["WARC-Record-ID"]
+    assert check_warc(path) == []
+
+
+def test_the_place_and_the_summary_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    writer = PartWriter(path, WARCINFO, MOMENT)
+    first = writer.write(an_exchange(b"one"))
+    second = writer.write(an_exchange(b"two" * 1000, started_at=MOMENT + timedelta(seconds=5)))
+    writer.flush()
+    assert path.stat().st_size == writer.bytes_written
+    summary = writer.close()
+
+    data = path.read_bytes()
+    assert summary.bytes == len(data)
+    assert summary.sha256 == hashlib.sha256(data).hexdigest()
+    assert summary.records == 5
+    assert (summary.first_date, summary.last_date) == (MOMENT, MOMENT + timedelta(seconds=5))
+    for place, body in ((first, b"one"), (second, b"two" * 1000)):
+        member = gzip.decompress(data[place.offset : place.offset + place.length])
+        assert member.startswith(b"WARC/1.1\r\nWARC-Type: response\r\n")
+        assert place.record_id.encode() in member
+        assert body in member
+
+
+def test_a_part_without_captures_is_dated_by_its_warcinfo(tmp_path: Path) -> None:
+    summary = PartWriter(tmp_path / "a.warc.gz", WARCINFO, MOMENT).close()
+    assert (summary.records, summary.first_date, summary.last_date) == (1, MOMENT, MOMENT)
+
+
+@pytest.mark.parametrize("size_bytes", [0, STREAM_OVER_BYTES, STREAM_OVER_BYTES + 1, 700_000])
+@pytest.mark.parametrize("stream", [False, True])
+def test_bodies_of_any_size_and_kind(tmp_path: Path, size_bytes: int, stream: bool) -> None:
+    body = hashlib.shake_128(b"seed").digest(size_bytes)
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(body, stream=stream))
+    assert records_by_warcio(path)[1][1] == RESPONSE_HEAD + body
+    assert check_warc(path) == []
+
+
+def test_a_stream_is_taken_from_where_it_stands(tmp_path: Path) -> None:
+    body = BytesIO(b"skipped" + b"x" * 100_000 + b"not asked for")
+    body.seek(7)
+    exchange = an_exchange(body=body, body_bytes=100_000, payload_digest=payload_digest(b"x" * 100_000))
+    path = write_part(tmp_path / "a.warc.gz", exchange)
+    assert records_by_warcio(path)[1][1] == RESPONSE_HEAD + b"x" * 100_000
+
+
+@pytest.mark.parametrize("profile", ["server-not-modified", "identical-payload-digest"])
+def test_a_revisit_keeps_the_head_and_names_the_earlier_record(tmp_path: Path, profile: RevisitProfile) -> None:
+    exchange = an_exchange(revisit=replace(A_REVISIT, profile=profile), truncated=TruncatedReason.LENGTH)
+    path = write_part(tmp_path / "a.warc.gz", exchange)
+    headers, block = records_by_warcio(path)[1]
+    assert headers["WARC-Type"] == "revisit"
+    assert headers["WARC-Profile"] == f"http://netpreserve.org/warc/1.1/revisit/{profile}"
+    assert headers["WARC-Refers-To"] == "<urn:uuid:0a>"
+    assert headers["WARC-Refers-To-Target-URI"] == "http://example.com/first"
+    assert headers["WARC-Refers-To-Date"] == "2026-10-01T00:00:00.000000Z"
+    assert headers["WARC-Payload-Digest"] == payload_digest(b"<title>Page</title>")
+    assert block == RESPONSE_HEAD
+    assert check_warc(path) == []
+
+
+def test_a_truncated_body_says_why(tmp_path: Path) -> None:
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(truncated=TruncatedReason.DISCONNECT))
+    assert records_by_warcio(path)[1][0]["WARC-Truncated"] == "disconnect"
+
+
+@pytest.mark.parametrize(
+    ("received", "stored", "protocol"),
+    [
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding : chunked\r\nX-Transfer-Encoding: no\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding : chunked\r\nX-Transfer-Encoding: no\r\n\r\n",
+            None,
+        ),
+        (b"HTTP/2 404 \r\nserver: x\r\n\r\n", b"HTTP/1.1 404 \r\nserver: x\r\n\r\n", "h2"),
+        (b"HTTP/3 200\r\n\r\n", b"HTTP/1.1 200 \r\n\r\n", "h3"),
+        (b"HTTP/1.0 200 OK\nA: 1\n\n", b"HTTP/1.0 200 OK\nA: 1\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nA: 1", b"HTTP/1.1 200 OK\r\nA: 1\r\n\r\n", None),
+        (b"\r\nHTTP/1.1 200 OK\r\n\r\nB: 2\r\n\r\n", b"HTTP/1.1 200 OK\r\nB: 2\r\n\r\n", None),
+    ],
+)
+def test_heads_agree_with_the_stored_body(tmp_path: Path, received: bytes, stored: bytes, protocol: str | None) -> None:
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(b"body", response_head=received))
+    headers, block = records_by_warcio(path)[1]
+    assert block == stored + b"body"
+    assert headers.get("WARC-Protocol") == protocol
+    assert check_warc(path) == []
+
+
+def test_a_request_of_http_2_is_written_as_http_1(tmp_path: Path) -> None:
+    head = b"GET /a HTTP/2\r\nHost: example.com\r\n\r\n"
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(request_head=head))
+    assert records_by_warcio(path)[2][1] == b"GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"response_head": b"<html>no head"}, "is not HTTP"),
+        ({"started_at": datetime(2026, 1, 1)}, "no zone"),
+        ({"url": "http://example.com/a\r\nWARC-Type: x"}, "control character"),
+        ({"body": b"short", "body_bytes": 10}, "10 bytes"),
+        ({"body": BytesIO(b"s" * 70_000), "body_bytes": 80_000}, "80,000 bytes"),
+    ],
+)
+def test_what_cannot_be_stored_leaves_the_file_as_it_was(tmp_path: Path, changes: dict[str, object], says: str) -> None:
+    path = tmp_path / "a.warc.gz"
+    writer = PartWriter(path, WARCINFO, MOMENT)
+    before = writer.bytes_written
+    with pytest.raises(WarcError, match=says):
+        writer.write(an_exchange(**changes))  # type: ignore[arg-type]
+    assert writer.bytes_written == before
+    writer.write(an_exchange())
+    writer.close()
+    assert check_warc(path) == []
+
+
+def test_a_part_never_overwrites_another(tmp_path: Path) -> None:
+    path = write_part(tmp_path / "a.warc.gz")
+    with pytest.raises(WarcError, match="can't be written"):
+        PartWriter(path, WARCINFO, MOMENT)
+
+
+def test_other_readers_accept_the_file(tmp_path: Path) -> None:
+    exchanges = [
+        an_exchange(b"\x1f\x8b\x08 not gzip", ip=None),
+        an_exchange(b"", stream=True),
+        an_exchange(b"x" * 200_000, stream=True, metadata={"fetchTimeMs": "1"}),
+        an_exchange(revisit=A_REVISIT),
+        an_exchange(response_head=b"HTTP/2 200\r\ncontent-type: text/plain\r\n\r\n"),
+    ]
+    path = write_part(tmp_path / "a.warc.gz", *exchanges)
+    bin_folder = Path(sys.executable).parent
+    checked = subprocess.run([bin_folder / "warcio", "check", "-v", path], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    assert checked.stdout.count("digest pass") == 11  # a revisit has no payload to check
+    assert check_warc(path) == []
+
+
+HEAD_LINES = st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=6)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=HEAD_LINES, body=st.binary(max_size=400), stream=st.booleans())
+def test_any_bytes_come_back(tmp_path: Path, lines: list[bytes], body: bytes, stream: bool) -> None:
+    """Whatever a server sends behind a status line, the file stays valid and the body whole."""
+    path = tmp_path / "a.warc.gz"
+    path.unlink(missing_ok=True)
+    writer = PartWriter(path, WARCINFO, MOMENT)
+    head = b"\r\n".join([b"HTTP/1.1 200 OK", *(b"X-" + line for line in lines)]) + b"\r\n\r\n"
+    place = writer.write(an_exchange(body, stream=stream, response_head=head))
+    writer.write(an_exchange(b"next"))
+    writer.close()
+
+    assert check_warc(path) == []
+    with path.open("rb") as file:
+        capture = read_capture(file, place.offset, 10_000)
+        assert (capture.status, capture.body, capture.date) == (200, body, MOMENT)
+        assert [found.body for _, found in iterate(file, 10_000) if found.record_type == "response"] == [body, b"next"]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(head=st.binary(max_size=80))
+def test_any_head_bytes_leave_a_valid_file(tmp_path: Path, head: bytes) -> None:
+    path = tmp_path / "a.warc.gz"
+    path.unlink(missing_ok=True)
+    write_part(path, an_exchange(b"the body", response_head=b"HTTP/" + head, request_head=head))
+    assert check_warc(path) == []
+    with path.open("rb") as file:
+        captures = [capture for _, capture in iterate(file, 10_000)]
+    assert captures[1].body == b"the body"
+
+
+@given(
+    st.datetimes(
+        datetime(2, 1, 1),
+        datetime(9998, 1, 1),
+        timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]),
+    )
+)
+def test_dates_come_back(moment: datetime) -> None:
+    assert parse_warc_date(warc_date(moment)) == moment
+
+
+def test_dates_of_less_or_more_precision() -> None:
+    assert parse_warc_date("2026-11-30") == datetime(2026, 11, 30, tzinfo=UTC)
+    assert parse_warc_date("2026-11-30T03:00Z") == datetime(2026, 11, 30, 3, tzinfo=UTC)
+    assert parse_warc_date("2026-11-30T03:00:01.123456789Z") == datetime(2026, 11, 30, 3, 0, 1, 123456, tzinfo=UTC)
+    for text in ("", "2026", "2026-13-01T00:00:00Z", "2026-11-30T03:00:00", "20261130030000"):
+        with pytest.raises(ValueError):
+            parse_warc_date(text)

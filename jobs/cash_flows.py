@@ -121,20 +121,23 @@ def distributing_pages(step: Step, cash: DataFrame) -> DataFrame:
 
 
 def link_flows(step: Step, cash: DataFrame) -> DataFrame:
-    """One row an edge that pays: (url_id of the target, cash, inlink, min_depth, seed_tag)."""
+    """One row an edge: (url_id of the target, cash, inlink, min_depth, seed_tag).
+
+    Ancestors of links are targets too, but nobody linked to them: they are paid nothing.
+    """
     pages = distributing_pages(step, cash)
     fresh = (
         step.slice("links")
         .where(f"followed AND link_kind <> '{LinkKind.REDIRECT}'")
-        .select(F.col("src_url_id").alias("url_id"), "dst_url_id")
-        .distinct()
+        .groupBy(F.col("src_url_id").alias("url_id"), "dst_url_id")
+        .agg(F.min(F.expr(f"CAST(link_kind = '{LinkKind.ANCESTOR}' AS INT)")).alias("unpaid"))
     )
-    stored = step.opening("outlinks").select(F.col("src_url_id").alias("url_id"), F.explode("dst_url_ids").alias("dst_url_id"))
+    stored = step.opening("outlinks").select(F.col("src_url_id").alias("url_id"), F.explode("dst_url_ids").alias("dst_url_id"), F.lit(0).alias("unpaid"))
     unchanged = F.col("change_verdict") == str(ChangeVerdict.UNCHANGED)
     edges = pages.where(~unchanged).join(fresh, "url_id").unionByName(pages.where(unchanged).join(stored, "url_id"))
     return edges.selectExpr(
-        "dst_url_id AS url_id", "share AS cash",
-        f"CAST(change_verdict = '{ChangeVerdict.FIRST}' AS INT) AS inlink", "depth + 1 AS min_depth", "seed_tag",
+        "dst_url_id AS url_id", "CASE WHEN unpaid = 1 THEN 0L ELSE share END AS cash",
+        f"CAST(change_verdict = '{ChangeVerdict.FIRST}' AND unpaid = 0 AS INT) AS inlink", "depth + 1 AS min_depth", "seed_tag",
     )  # fmt: skip
 
 
@@ -142,7 +145,7 @@ def outlinks_of_round(step: Step) -> DataFrame:
     """(src_url_id, host, dst_url_ids, outlink_count) of every page that was parsed in the round."""
     targets = (
         step.slice("links")
-        .where(f"followed AND link_kind <> '{LinkKind.REDIRECT}'")
+        .where(f"followed AND link_kind NOT IN ('{LinkKind.REDIRECT}', '{LinkKind.ANCESTOR}')")
         .groupBy("src_url_id")
         .agg(F.array_sort(F.collect_set("dst_url_id")).alias("dst_url_ids"))
     )

@@ -28,7 +28,7 @@ from recrawl.spark.application import Step, Summary, stage_progress, step_main
 from recrawl.spark.delta import in_parallel
 from recrawl.spark.schema import schema_of
 from recrawl.spark.scope import scope_set
-from recrawl.tables.vocabulary import OverrideKind
+from recrawl.tables.vocabulary import OverrideKind, RobotsOutcome
 from recrawl.urls.scope import ScopeSet
 
 _PLAN_COLUMNS = (
@@ -36,10 +36,15 @@ _PLAN_COLUMNS = (
     "last_warc_file last_warc_record_id last_warc_date earliest_at"
 ).split()
 _HOST_COLUMNS = (
-    "registered_domain ips crawl_delay_seconds adaptive_delay_seconds last_access_at blocked_until error_streak "
-    "robots_digest robots_expires_at"
+    "ips crawl_delay_seconds adaptive_delay_seconds last_access_at blocked_until error_streak"
 ).split()
-_ROBOTS_COLUMNS = "scheme fetched_at status robots_outcome body body_digest expires_at redirect_target".split()
+
+#: The last try decides what holds now; the last file with rules may stand in for an unreachable one.
+_NEWEST_ROBOTS = "max_by(struct(robots_outcome, expires_at, fetched_at), fetched_at)"
+_NEWEST_RULES = (
+    "max_by(struct(body, body_digest, fetched_at), fetched_at) "
+    f"FILTER (WHERE robots_outcome <> '{RobotsOutcome.UNREACHABLE}')"
+)
 
 _SUMMARY_SCHEMA = "fetch_partition INT, summary STRING"
 
@@ -96,12 +101,16 @@ def _partition_count(plan: DataFrame) -> int:
 def with_host_state(step: Step, plan: DataFrame) -> DataFrame:
     """The plan; a host's first row also carries what is known of the host and its robots.txt files."""
     hosts = step.opening("hosts").select("host", F.struct(*_HOST_COLUMNS).alias("known_host"))
-    newest = F.expr(f"max_by(struct({', '.join(_ROBOTS_COLUMNS)}), fetched_at)")
     robots = (
         step.tables.read("robots")
         .where(F.col("round_id") < step.round_id)
         .groupBy("host", "scheme")
-        .agg(newest.alias("file"))
+        .agg(F.expr(_NEWEST_ROBOTS).alias("newest"), F.expr(_NEWEST_RULES).alias("rules"))
+        .selectExpr(
+            "host",
+            "struct(scheme, newest.robots_outcome AS outcome, rules.body AS body, rules.body_digest AS digest, "
+            "newest.expires_at AS expires_at, coalesce(rules.fetched_at, newest.fetched_at) AS fetched_at) AS file",
+        )
         .groupBy("host")
         .agg(F.collect_list("file").alias("known_robots"))
     )
@@ -141,9 +150,10 @@ def fetch_partition(
             partition = row.pop("fetch_partition")
             host, known, files = row["host"], row.pop("known_host"), row.pop("known_robots")
             if known is not None:
-                hosts[host] = HostRecord(host=host, **known)
+                hosts[host] = HostRecord(host=host, **{**known, "ips": tuple(known["ips"] or ())})
             for file in files or ():
-                robots[(file["scheme"], host)] = StoredRobots(**{**file, "host": host})
+                scheme = file.pop("scheme")
+                robots[(scheme, host)] = StoredRobots(**{**file, "outcome": RobotsOutcome(file["outcome"])})
             plan.append(PlannedUrl(**row))
     if partition is None:
         return

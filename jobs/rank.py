@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from jobs.rank_alerts import find_alerts
 from jobs.rank_fold import fold_all
 from jobs.rank_laws import Figures, check_laws, measure
@@ -47,7 +45,7 @@ def run(step: Step) -> Summary:
 
 def stage(step: Step) -> Round:
     """Write the after-images, check the laws on them, and mark the round as folding."""
-    step.write("url_updates", url_updates(step).withColumn("round_id", F.lit(step.round_id)))
+    step.write("url_updates", url_updates(step))
     figures = measure(step)
     broken = check_laws(step.round, figures)
     if broken:

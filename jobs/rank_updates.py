@@ -22,7 +22,7 @@ from recrawl.rank.transitions import (
     succeeded_sql,
 )
 from recrawl.spark.application import Step
-from recrawl.spark.delta import bucket_sql, conform
+from recrawl.spark.delta import bucket_sql
 from recrawl.spark.functions import timestamp_sql
 from recrawl.tables.vocabulary import ChangeVerdict, Outcome, UrlState
 from recrawl.urls.canonical import RULES_VERSION
@@ -44,7 +44,7 @@ def url_updates(step: Step) -> DataFrame:
     stated = _with_state(touched, step)
     settled = _with_accounts(stated, step)
     scheduled = _with_schedule(settled, step)
-    return conform(_renamed(scheduled, step), "url_updates")
+    return _renamed(scheduled, step)
 
 
 def _touched(step: Step) -> DataFrame:
@@ -212,6 +212,7 @@ def _renamed(rows: DataFrame, step: Step) -> DataFrame:
     captured = "change_verdict IS NOT NULL"
     full = f"outcome = '{Outcome.OK}' AND NOT coalesce(revisit, false) AND warc_file IS NOT NULL"
     return rows.selectExpr(
+        f"'{step.round_id}' AS round_id",
         "is_new",
         f"{bucket_sql('host', step.buckets)} AS bucket",
         "url_id", "url", "host", "request_url",

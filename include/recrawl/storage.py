@@ -6,6 +6,7 @@ system, one upload on an object store.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import uuid
@@ -91,7 +92,8 @@ class Store:
                 os.fsync(file.fileno())
             temporary.replace(path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise StorageError(f"{path} can't be written: {error.strerror}.") from None
 
     def create(self, name: str, data: bytes) -> bool:
@@ -110,14 +112,15 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(data)
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
+            with contextlib.suppress(FileExistsError):
+                os.link(temporary, path)
+                return True
         except OSError as error:
             raise StorageError(f"{path} can't be written: {error.strerror}.") from None
         finally:
-            temporary.unlink(missing_ok=True)
-        return True
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        return False
 
     def publish(self, local_file: Path, name: str) -> None:
         """Move a finished local file to `name`: one rename or one upload."""

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 import sys
@@ -36,7 +34,7 @@ def jsonable(value: Any, is_id: bool = False) -> Any:
     if isinstance(value, int):
         return str(value) if is_id or not -_EXACT < value < _EXACT else value
     if isinstance(value, Decimal):
-        return str(value)
+        return f"{value:f}"
     if isinstance(value, datetime):
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
         return moment.isoformat().replace("+00:00", "Z")
@@ -154,14 +152,18 @@ def printable(text: str) -> str:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV (RFC 4180 with line feeds): a header line, NULL as nothing."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        values = [jsonable(value) for value in row]
-        writer.writerow(["" if v is None else json.dumps(v) if isinstance(v, dict | list) else v for v in values])
-    return out.getvalue()
+    """Rows as CSV (RFC 4180, with line feeds): a header line, NULL as nothing, lists and maps as JSON."""
+    lines = [",".join(map(_csv_field, columns))]
+    lines += [",".join(_csv_field(jsonable(value)) for value in row) for row in rows]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _csv_field(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # The standard library's writer leaves a lone carriage return bare, which ends a row for many readers.
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in '",\r\n') else text
 
 
 def size_text(size_bytes: int | float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,22 @@ def add_commands(commands: Any, shared: argparse.ArgumentParser) -> None:
     docs = commands.add_parser("docs", parents=[shared], help="render docs/generated from the code", allow_abbrev=False)
     docs.add_argument("--check", action="store_true", help="write nothing; fail when a page is out of date")
     docs.set_defaults(run=_docs)
+    sample = commands.add_parser(
+        "sample-web", parents=[shared], help="serve a small web of made-up sites on loopback", allow_abbrev=False
+    )
+    sample.add_argument("--port", type=int, default=0, help="the port on 127.0.0.1; 0 for any that is free")
+    sample.add_argument("--write-hosts", metavar="FILE", help="write its host names, in the form of /etc/hosts")
+    sample.add_argument("--write-seeds", metavar="FILE", help="write its seeds, a URL a line")
+    sample.set_defaults(run=_sample_web)
+
+
+def _sample_web(context: Context) -> int:
+    arguments = context.arguments
+    command = [sys.executable, "-m", "recrawl.sampleweb", "--port", str(arguments.port)]
+    for option, value in (("--write-hosts", arguments.write_hosts), ("--write-seeds", arguments.write_seeds)):
+        command += [option, value] if value else []
+    # In place of this process, so that signals reach the server itself.
+    os.execv(command[0], command)
 
 
 def _docs(context: Context) -> int:

@@ -74,11 +74,14 @@ def _print(context: Context, table: pa.Table, limit: int | None) -> None:
     if not names:
         return
     shown = table if limit is None else table.slice(0, limit)
-    rows = zip(*(_values(column) for column in shown.columns), strict=True)
+    rows = list(zip(*(_values(column) for column in shown.columns), strict=True))
     if context.json:
         output.print_json([dict(zip(names, row, strict=True)) for row in rows])
     elif context.arguments.csv:
         sys.stdout.write(output.csv_text(names, rows))
+    elif len(names) == len(rows) == 1 and "\n" in str(rows[0][0]):
+        # A plan or a page's text: lines that belong to themselves.
+        print("\n".join(output.printable(line) for line in str(rows[0][0]).splitlines()))
     else:
         output.print_rows(names, rows)
         more = f"; the first {limit} are shown" if limit is not None and table.num_rows > limit else ""

@@ -164,6 +164,8 @@ def _document_answer(context: Context, text: bool = False) -> Answer:
             return answers[kind](case)
         if text:
             return _main_text(context, case)
+        if "html" not in case and "body_hex" in case:
+            return _charset(case)
         return {**_links(case), **_base(case), **_refresh(case), **_directives(case, agent)}
 
     return answer

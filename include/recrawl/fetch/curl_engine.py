@@ -68,6 +68,21 @@ def certificate_file() -> str:
     return ssl.get_default_verify_paths().cafile or certifi.where()
 
 
+class _Handed:
+    """A socket on its way to libcurl, which keeps a duplicate of its descriptor: ours closes at once."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._socket = opened
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def __del__(self) -> None:
+        self._socket.close()
+
+
 class _Slot:
     """One easy handle, used again and again, and the state of its current request."""
 
@@ -215,6 +230,8 @@ class CurlEngine:
         )
         if code:
             self._explain(answer, slot, code, message)
+        elif not slot.head_complete and not is_ftp:
+            self._explain(answer, slot, pycurl.E_GOT_NOTHING, "The connection was closed inside the response head.")
         return answer
 
     def _explain(self, answer: EngineAnswer, slot: _Slot, code: int, message: str) -> None:
@@ -288,7 +305,7 @@ class CurlEngine:
             if refusal is not None:
                 slot.refusal = refusal
                 return pycurl.SOCKET_BAD
-            return socket.socket(family, kind, protocol)
+            return _Handed(socket.socket(family, kind, protocol))
 
         return open_socket
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -62,8 +64,25 @@ class SpoolLock:
                     ) from None
                 time.sleep(0.2)
             else:
-                self._descriptor = descriptor
-                return
+                if self._is_current(descriptor):
+                    self._descriptor = descriptor
+                    return
+                # The attempt before was done and removed the folder with its lock file.
+                os.close(descriptor)
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+
+    def _is_current(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def remove_folder(self) -> None:
+        """Remove the spool folder, which holds nothing unpublished any more; keep the lock until `release`."""
+        shutil.rmtree(self._path.parent, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self._path.parent.parent.rmdir()  # the round's, once its last partition is done
 
     def release(self) -> None:
         """Let go."""

@@ -65,6 +65,7 @@ def run_partition(task: PartitionTask, plan: Iterable[PlannedUrl], clock: Clock,
         attempt = next_attempt(store, task.round_id, task.partition, folder)
         run = _Attempt(task, store, folder, attempt, ownership, clock, rng)
         tally, published = run.run(plan)
+        lock.remove_folder()
     finally:
         lock.release()
     warcs = [name.removesuffix(JOURNAL_SUFFIX) + WARC_SUFFIX for name in salvaged]

@@ -9,7 +9,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from http.client import HTTPResponse as PlainResponse
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
@@ -29,6 +28,7 @@ from recrawl.tables.vocabulary import Outcome, TruncatedReason
 _MAX_THREADS = 64
 _RECEIVE_BYTES = 64 * 1024
 _WATCH_SECONDS = 0.25
+_MAX_LINE_BYTES = 65_537
 
 
 class _RefusedError(OSError):
@@ -96,6 +96,14 @@ class _RecordingResponse(PlainResponse):
         transfer.socket = sock
         with contextlib.suppress(OSError):
             transfer.ip = sock.getpeername()[0]
+
+    def _read_status(self) -> tuple[str, int, str]:
+        while True:
+            version, status, reason = super()._read_status()  # type: ignore[misc]
+            if status <= 101 or status >= 200:  # http.client passes over 100 itself, not over 103
+                return version, status, reason
+            while self.fp.readline(_MAX_LINE_BYTES) not in (b"\r\n", b"\n", b""):
+                pass
 
     def begin(self) -> None:
         assert _current.transfer is not None
@@ -218,8 +226,6 @@ class RequestsEngine:
     def _make_session(self) -> requests.Session:
         session = requests.Session()
         session.trust_env = False
-        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        session.headers.clear()
         adapter = _GuardedAdapter(pool_connections=self._settings.max_connections, pool_maxsize=1)
         session.mount("http://", adapter)
         session.mount("https://", adapter)
@@ -275,16 +281,21 @@ class RequestsEngine:
         # As http.client writes them: Host first, then ours in our order.
         prepared.headers.clear()
         prepared.headers.update([("Host", request.host), *settings.sent_headers(request)])
-        response = self._session.send(
-            prepared, stream=True, allow_redirects=False,
+        # The adapter itself: a session would keep cookies and prepare the next hop of a redirect.
+        response = self._session.get_adapter(request.url).send(
+            prepared, stream=True,
             timeout=(settings.connect_timeout_seconds, settings.read_timeout_seconds),
             verify=certificate_file() if settings.verify_tls else False,
             proxies=self._session.proxies,
         )  # fmt: skip
+        if not transfer.head or transfer.head[-1] not in (b"\r\n", b"\n"):
+            response.close()
+            raise ConnectionResetError("The connection was closed inside the response head.")
         answer.status = response.status_code
         answer.first_byte_seconds = self._clock.monotonic_seconds() - transfer.started_seconds
         try:
-            for chunk in response.raw.stream(_RECEIVE_BYTES, decode_content=False):
+            # read1 hands over what there is, so that a connection that breaks loses nothing received.
+            while chunk := response.raw.read1(_RECEIVE_BYTES, decode_content=False):
                 answer.body.write(chunk)
                 if answer.body.cut:
                     answer.truncated = TruncatedReason.LENGTH

@@ -3,6 +3,3 @@
 `handlers.parse_capture` turns a capture into a `ParsedPage`; `resolve.resolve_links` turns its
 links into edges and rejects. No input makes either raise.
 """
-
-#: Raised whenever the same capture would give other rows.
-PARSER_VERSION: int = 1

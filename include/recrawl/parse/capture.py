@@ -63,7 +63,7 @@ class ParsedPage:
         charset: WHATWG name of the encoding; None for what has none.
         canonical: absolute target of the canonical link, not yet canonical form.
         quality: 0 to 1, see `recrawl.parse.text.quality`.
-        handler: name of the content handler; empty when there is none.
+        handler: name of the content handler; `none` when there is none.
         text_checksum: 64 signed bits of the normalised text.
         mime_sniffed: media type that the body shows.
         detail: what went wrong, for people.
@@ -79,7 +79,7 @@ class ParsedPage:
     noindex: bool = False
     nofollow: bool = False
     quality: float | None = None
-    handler: str = ""
+    handler: str = "none"
     parse_outcome: ParseOutcome = ParseOutcome.OK
     text_checksum: int | None = None
     links: list[FoundLink] = field(default_factory=list)

@@ -26,6 +26,9 @@ from recrawl.parse.metadata import author_and_date
 from recrawl.parse.nesting import flattened
 from recrawl.tables.vocabulary import LinkKind, ParseOutcome
 
+#: Raised whenever the same capture would give other rows.
+PARSER_VERSION: int = 1
+
 ENTRY_POINT_GROUP = "recrawl.handlers"
 
 #: Documents larger than this, or with more tags, are parsed in a child that can be killed: below,

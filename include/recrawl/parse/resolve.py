@@ -129,24 +129,32 @@ def resolve_links(
         if follows:
             followed.add(target.dst_url)
         kept.append(_kept(len(kept), target, link.kind, link.rel, link.anchor_text, follows))
-    targets = {link.dst_url for link in kept}
-    kept_outlinks = len(followed)
     outlinks = resolver.outlink_count
     if mode_path_ascending:
-        for url in _ancestors(kept, page_url, targets):
-            ancestor = resolver.target_of(FoundLink(url, url, LinkKind.ANCESTOR, "", ""))
-            # An ancestor's canonical form may be a target again, e.g. without its index page.
-            if ancestor is None or ancestor.dst_url in targets:
-                continue
-            if len(kept) >= max_links + max_links:
-                capped[ancestor.dst_url] = None
-                continue
-            targets.add(ancestor.dst_url)
-            kept.append(_kept(len(kept), ancestor, LinkKind.ANCESTOR, "", "", True))
+        kept += _ancestor_links(kept, resolver, max_links)
+    targets = {link.dst_url for link in kept}
     reason = f"The page has more than {max_links} links."
     over = [url[:MAX_REJECT_CHARACTERS] for url in capped if url not in targets]
     rejects = resolver.rejects + [RejectedLink(url, RejectFilter.LINK_CAP, reason) for url in over]
-    return ResolvedLinks(kept, rejects, outlinks, kept_outlinks)
+    return ResolvedLinks(kept, rejects, outlinks, len(followed))
+
+
+def _ancestor_links(kept: Sequence[KeptLink], resolver: _Resolver, max_links: int) -> list[KeptLink]:
+    """Links to the ancestor paths of followed targets, at most `max_links`, in order of finding.
+
+    They come from the URLs, not from the page: beyond the cap they are left out without a word.
+    """
+    targets = {link.dst_url for link in kept}
+    added: list[KeptLink] = []
+    for url in dict.fromkeys(url for link in kept if link.followed for url in ancestor_urls(link.dst_url)):
+        if len(added) >= max_links:
+            break
+        target = resolver.target_of(FoundLink(url, url, LinkKind.ANCESTOR, "", ""))
+        # An ancestor's canonical form may be a target again, e.g. without its index page.
+        if target is not None and target.dst_url not in targets:
+            targets.add(target.dst_url)
+            added.append(_kept(len(kept) + len(added), target, LinkKind.ANCESTOR, "", "", True))
+    return added
 
 
 def _kept(position: int, target: _Target, kind: LinkKind, rel: str, text: str, follows: bool) -> KeptLink:
@@ -220,17 +228,6 @@ class _Resolver:
         if text not in self._rejected:
             self._rejected.add(text)
             self.rejects.append(RejectedLink(text, name, reason))
-
-
-def _ancestors(kept: Sequence[KeptLink], page_url: str, targets: set[str]) -> list[str]:
-    """The ancestor paths of followed targets that are no targets themselves, in order of finding."""
-    found: dict[str, None] = {}
-    for link in kept:
-        if link.followed:
-            for url in ancestor_urls(link.dst_url):
-                if url not in targets and url != page_url:
-                    found[url] = None
-    return list(found)
 
 
 def ancestor_urls(canonical_url: str) -> Iterator[str]:

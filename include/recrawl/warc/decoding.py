@@ -240,7 +240,7 @@ def _inflate(decoder: isal_zlib.Decompress, data: bytes, max_bytes: int, stage: 
         while is_owing and room_bytes >= 0 and not stage.malformed and not decoder.eof:
             try:
                 piece = decoder.decompress(tail, _STEP_BYTES)
-            except IsalError:
+            except IsalError:  # type: ignore[misc]  # isal stubs it as an instance
                 stage.malformed = True
                 break
             output.append(piece)

@@ -55,7 +55,7 @@ def _whole_members(data: memoryview) -> int:
                     decoder.decompress(piece)
                     position += len(piece)
                 slice_bytes = min(2 * slice_bytes, _LAST_SLICE_BYTES)
-        except IsalError:
+        except IsalError:  # type: ignore[misc]  # isal stubs it as an instance
             return whole_bytes
         if not decoder.eof:
             return whole_bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
@@ -38,15 +39,12 @@ def fail(document: Document, page: ParsedPage) -> None:
     raise ValueError("a fault of the handler")
 
 
-def handler_object(parse: object) -> Handler:
-    return Handler("mine", frozenset({"text/x-mine"}), parse)  # type: ignore[arg-type]
-
-
-SPIN, FAIL = handler_object(spin), handler_object(fail)
+SPIN = Handler("mine", frozenset({"text/x-mine"}), spin)
+FAIL = Handler("mine", frozenset({"text/x-mine"}), fail)
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> object:
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Install one handler, by its value, in the entry-point group."""
 
     def installed(value: str) -> None:
@@ -83,9 +81,9 @@ def test_without_text_only_the_cheap_part_is_done() -> None:
 @pytest.mark.parametrize(
     ("body", "content_type", "outcome", "handler"),
     [
-        (b"", "text/html", ParseOutcome.EMPTY, ""),
-        (b"%PDF-1.4", "text/html", ParseOutcome.UNSUPPORTED, ""),
-        (b"{}", "application/json", ParseOutcome.UNSUPPORTED, ""),
+        (b"", "text/html", ParseOutcome.EMPTY, "none"),
+        (b"%PDF-1.4", "text/html", ParseOutcome.UNSUPPORTED, "none"),
+        (b"{}", "application/json", ParseOutcome.UNSUPPORTED, "none"),
         (b"x" * 2000, "text/html", ParseOutcome.PARTIAL, "html"),
         (b"x" * 1000, "text/html", ParseOutcome.OK, "html"),
     ],
@@ -96,8 +94,8 @@ def test_outcomes(body: bytes, content_type: str, outcome: ParseOutcome, handler
     assert (page.detail != "") == (outcome in (ParseOutcome.UNSUPPORTED, ParseOutcome.PARTIAL))
 
 
-def test_an_installed_handler_parses_its_type_and_its_faults_are_outcomes(install: object) -> None:
-    install(f"{__name__}:FAIL")  # type: ignore[operator]
+def test_an_installed_handler_parses_its_type_and_its_faults_are_outcomes(install: Callable[[str], None]) -> None:
+    install(f"{__name__}:FAIL")
     page = parse_capture(capture(b"x", "text/x-mine"), PLAIN)
     assert (page.handler, page.parse_outcome, page.title) == ("mine", ParseOutcome.FAILED, "begun")
     assert page.detail == "ValueError: a fault of the handler"
@@ -105,8 +103,8 @@ def test_an_installed_handler_parses_its_type_and_its_faults_are_outcomes(instal
 
 
 @pytest.mark.parametrize("size_bytes", [1, handlers.CHILD_BYTES + 1])
-def test_a_handler_that_never_ends_is_cut_off(install: object, size_bytes: int) -> None:
-    install(f"{__name__}:SPIN")  # type: ignore[operator]
+def test_a_handler_that_never_ends_is_cut_off(install: Callable[[str], None], size_bytes: int) -> None:
+    install(f"{__name__}:SPIN")
     started = time.monotonic()
     page = parse_capture(capture(b"x" * size_bytes, "text/x-mine"), QUICK)
     assert page.parse_outcome is ParseOutcome.TIMEOUT
@@ -114,8 +112,8 @@ def test_a_handler_that_never_ends_is_cut_off(install: object, size_bytes: int) 
     assert time.monotonic() - started < 5
 
 
-def test_a_handler_that_cannot_be_loaded_is_a_fault(install: object) -> None:
-    install("no_such_module_anywhere:HANDLER")  # type: ignore[operator]
+def test_a_handler_that_cannot_be_loaded_is_a_fault(install: Callable[[str], None]) -> None:
+    install("no_such_module_anywhere:HANDLER")
     with pytest.raises(ConfigurationError, match="mine"):
         parse_capture(capture(b"x"), PLAIN)
 

@@ -6,6 +6,11 @@ see the same flows and the law that compares them can fail only where rows were 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,31 +20,60 @@ from recrawl.spark.application import Step
 from recrawl.tables.vocabulary import ChangeVerdict, LinkKind, Outcome, UrlState
 
 
-def opening_cash(step: Step) -> DataFrame:
-    """(url_id, effective_cash, credit_due) of every known URL and seed: what it held when the round opened.
+@dataclass(frozen=True)
+class RoundFlows:
+    """The flows of a round, computed once and kept while a step runs.
 
-    Seed credit that is due counts in: rule 1 comes before the others.
+    Attributes:
+        cash: (url_id, effective_cash) of every URL that was tried: what it held when the round
+            opened, with the seed credit that is due (rule 1 comes before the others).
+        moves: (url_id, target_url_id, min_depth, seed_tag, due_at_once) of redirects and duplicates;
+            target_url_id is NULL where the target was turned away: Lambda has the cash.
+        giving: captured pages that are their own representative: (url_id, effective_cash,
+            outlink_count, kept_outlink_count, share, depth, seed_tag, change_verdict).
     """
+
+    cash: DataFrame
+    moves: DataFrame
+    giving: DataFrame
+
+
+@contextmanager
+def round_flows(step: Step) -> Iterator[RoundFlows]:
+    """The flows of the step's round, persisted for the block."""
+    cash = _cash_of_tried(step).persist(StorageLevel.MEMORY_AND_DISK)
+    moves = account_moves(step).persist(StorageLevel.MEMORY_AND_DISK)
+    giving = giving_pages(step, cash).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield RoundFlows(cash, moves, giving)
+    finally:
+        for frame in (cash, moves, giving):
+            frame.unpersist()
+
+
+def held_sql(step: Step) -> tuple[str, str]:
+    """SQL of (credit_due, effective_cash) over the columns state, cash, lambda_index, seed_credit of a URL
+    at the opening version and credit_granted of its seed, each NULL where there is no such row."""
+    index = f"{int(step.round['lambda_index_after'])}L"
+    due = "greatest(0L, coalesce(credit_granted, 0L) - coalesce(seed_credit, 0L))"
+    payable = f"coalesce({payable_sql('state')}, false)"
+    return due, effective_cash_sql("cash", "lambda_index", index, payable, due)
+
+
+def _cash_of_tried(step: Step) -> DataFrame:
+    tried = step.slice("fetches").select("url_id").distinct()
     urls = step.opening("urls").select("url_id", "state", "cash", "lambda_index", "seed_credit")
     seeds = step.opening("seeds").select("url_id", "credit_granted")
-    index = f"{int(step.round['lambda_index_after'])}L"
-    payable = f"state IS NOT NULL AND {payable_sql('state')}"
+    held = held_sql(step)[1]
     return (
-        urls.join(seeds, "url_id", "full")
-        .withColumn("credit_due", F.expr("greatest(0L, coalesce(credit_granted, 0L) - coalesce(seed_credit, 0L))"))
-        .withColumn(
-            "effective_cash", F.expr(effective_cash_sql("cash", "lambda_index", index, payable, "credit_due"))
-        )
-        .select("url_id", "effective_cash", "credit_due")
+        tried.join(urls, "url_id", "left")
+        .join(seeds, "url_id", "left")
+        .select("url_id", F.expr(held).alias("effective_cash"))
     )
 
 
 def account_moves(step: Step) -> DataFrame:
-    """(url_id, target_url_id, min_depth, seed_tag, due_at_once) of redirects and duplicates.
-
-    target_url_id is the representative, resolved one level; NULL where the target was turned
-    away: Lambda has the cash.
-    """
+    """See `RoundFlows.moves`; representatives are resolved one level (rule 3)."""
     pages, links, urls = step.slice("pages"), step.slice("links"), step.opening("urls")
     seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
     redirects = _redirects(step, links)
@@ -98,12 +132,8 @@ def _redirects(step: Step, links: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def distributing_pages(step: Step, cash: DataFrame) -> DataFrame:
-    """Captured pages that are their own representative: what each holds and what each kept target gets.
-
-    Columns: url_id, effective_cash, outlink_count, kept_outlink_count, share, depth, seed_tag,
-    change_verdict.
-    """
+def giving_pages(step: Step, cash: DataFrame) -> DataFrame:
+    """See `RoundFlows.giving`."""
     seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
     parts = lambda_parts(step.configuration.rank.lambda_share)
     return (
@@ -120,19 +150,23 @@ def distributing_pages(step: Step, cash: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def link_flows(step: Step, cash: DataFrame) -> DataFrame:
+def link_flows(step: Step, pages: DataFrame) -> DataFrame:
     """One row an edge: (url_id of the target, cash, inlink, min_depth, seed_tag).
 
     Ancestors of links are targets too, but nobody linked to them: they are paid nothing.
+
+    Args:
+        pages: `RoundFlows.giving`.
     """
-    pages = distributing_pages(step, cash)
     fresh = (
         step.slice("links")
         .where(f"followed AND link_kind <> '{LinkKind.REDIRECT}'")
         .groupBy(F.col("src_url_id").alias("url_id"), "dst_url_id")
         .agg(F.min(F.expr(f"CAST(link_kind = '{LinkKind.ANCESTOR}' AS INT)")).alias("unpaid"))
     )
-    stored = step.opening("outlinks").select(F.col("src_url_id").alias("url_id"), F.explode("dst_url_ids").alias("dst_url_id"), F.lit(0).alias("unpaid"))
+    stored = step.opening("outlinks").select(
+        F.col("src_url_id").alias("url_id"), F.explode("dst_url_ids").alias("dst_url_id"), F.lit(0).alias("unpaid")
+    )
     unchanged = F.col("change_verdict") == str(ChangeVerdict.UNCHANGED)
     edges = pages.where(~unchanged).join(fresh, "url_id").unionByName(pages.where(unchanged).join(stored, "url_id"))
     return edges.selectExpr(

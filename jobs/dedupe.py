@@ -13,7 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import account_moves, link_flows, opening_cash
+from jobs.cash_flows import RoundFlows, link_flows, round_flows
 from recrawl.dedupe.representative import chosen_sql, order_struct_sql, still_stands_sql
 from recrawl.spark.application import Step, Summary, step_main
 from recrawl.tables.vocabulary import LinkKind, RejectFilter
@@ -23,8 +23,9 @@ def run(step: Step) -> Summary:
     """Identify the round's contents and targets."""
     seen = content_seen(step.slice("pages"), step.opening("contents"), step.opening("urls"))
     step.write("content_seen", seen.withColumn("round_id", F.lit(step.round_id)))
-    targets = discover(step).persist(StorageLevel.MEMORY_AND_DISK)
-    step.write("discovered", targets.withColumn("round_id", F.lit(step.round_id)))
+    with round_flows(step) as flows:
+        targets = discover(step, flows).persist(StorageLevel.MEMORY_AND_DISK)
+        step.write("discovered", targets.withColumn("round_id", F.lit(step.round_id)))
     step.write("rejects", collisions(targets, step.round_id), "dedupe")
     row = targets.agg(F.count("*"), F.sum(F.col("is_new").cast("int")), F.sum("cash_received")).first()
     targets.unpersist()
@@ -47,9 +48,14 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
     opening = urls.select(
         F.col("url_id").alias("first_url_id"), "state", F.col("content_checksum").alias("row_checksum")
     )
-    this_round = captured.select(F.col("url_id").alias("first_url_id"), F.col("content_checksum").alias("captured_checksum"))
+    this_round = captured.select(
+        F.col("url_id").alias("first_url_id"), F.col("content_checksum").alias("captured_checksum")
+    )
     stands = still_stands_sql(
-        state="state", content_checksum="row_checksum", captured_checksum="captured_checksum", checksum="content_checksum"
+        state="state",
+        content_checksum="row_checksum",
+        captured_checksum="captured_checksum",
+        checksum="content_checksum",
     )
     return (
         best.join(in_force, "content_checksum", "left")
@@ -57,24 +63,24 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
         .join(this_round, "first_url_id", "left")
         .select(
             "content_checksum",
-            F.expr(chosen_sql(stands=stands, in_force_url_id="first_url_id", best="best")).alias("representative_url_id"),
+            F.expr(chosen_sql(stands=stands, in_force_url_id="first_url_id", best="best")).alias(
+                "representative_url_id"
+            ),
             "captures",
         )
     )
 
 
-def discover(step: Step) -> DataFrame:
+def discover(step: Step, flows: RoundFlows) -> DataFrame:
     """Every target of the round, once: what it received, who links to it, whether it is new.
 
     A target that another URL of the table shares its id with is told by `known_url`.
     """
     pages, links = step.slice("pages"), step.slice("links")
-    cash = opening_cash(step).select("url_id", "effective_cash")
-    moves = account_moves(step)
     paid = [
-        link_flows(step, cash).withColumn("due_at_once", F.lit(False)),
-        moves.where("target_url_id IS NOT NULL")
-        .join(cash, "url_id", "left")
+        link_flows(step, flows.giving).withColumn("due_at_once", F.lit(False)),
+        flows.moves.where("target_url_id IS NOT NULL")
+        .join(flows.cash, "url_id", "left")
         .selectExpr(
             "target_url_id AS url_id", "coalesce(effective_cash, 0L) AS cash", "0 AS inlink", "min_depth", "seed_tag",
             "due_at_once",
@@ -93,7 +99,7 @@ def discover(step: Step) -> DataFrame:
     )
     named = links.where(f"followed OR link_kind = '{LinkKind.REDIRECT}'").groupBy(
         F.col("dst_url_id").alias("url_id")
-    ).agg(F.expr("min(struct(dst_url AS url, dst_host AS host, request_url))").alias("link"))  # fmt: skip
+    ).agg(F.expr("min(struct(dst_url AS url, dst_host AS host, request_url, dst_domain AS domain))").alias("link"))  # fmt: skip
     captured = pages.select("url_id", F.col("url").alias("page_url"), F.col("host").alias("page_host"))
     known = step.opening("urls").select("url_id", F.col("url").alias("known_url"), F.col("host").alias("known_host"))
     return (
@@ -105,6 +111,7 @@ def discover(step: Step) -> DataFrame:
         .withColumn("url", F.coalesce("known_url", "link.url", "page_url"))
         .withColumn("host", F.coalesce("known_host", "link.host", "page_host"))
         .withColumn("request_url", F.col("link.request_url"))
+        .withColumn("registered_domain", F.col("link.domain"))
         .drop("link", "page_url", "page_host", "known_host")
     )
 

@@ -31,13 +31,31 @@ from recrawl.spark.scope import scope_set
 from recrawl.tables.vocabulary import OverrideKind, RobotsOutcome
 from recrawl.urls.scope import ScopeSet
 
-_PLAN_COLUMNS = (
-    "url_id url request_url host rank_in_host crawl_value depth max_bytes etag last_modified last_payload_digest "
-    "last_warc_file last_warc_record_id last_warc_date earliest_at"
-).split()
-_HOST_COLUMNS = (
-    "ips crawl_delay_seconds adaptive_delay_seconds last_access_at blocked_until error_streak"
-).split()
+_PLAN_COLUMNS = [
+    "url_id",
+    "url",
+    "request_url",
+    "host",
+    "rank_in_host",
+    "crawl_value",
+    "depth",
+    "max_bytes",
+    "etag",
+    "last_modified",
+    "last_payload_digest",
+    "last_warc_file",
+    "last_warc_record_id",
+    "last_warc_date",
+    "earliest_at",
+]
+_HOST_COLUMNS = [
+    "ips",
+    "crawl_delay_seconds",
+    "adaptive_delay_seconds",
+    "last_access_at",
+    "blocked_until",
+    "error_streak",
+]
 
 #: The last try decides what holds now; the last file with rules may stand in for an unreachable one.
 _NEWEST_ROBOTS = "max_by(struct(robots_outcome, expires_at, fetched_at), fetched_at)"

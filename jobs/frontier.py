@@ -11,7 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.frontier_inputs import candidates, host_terms, only_predicate
+from jobs.frontier_inputs import PeoplesDecisions, candidates, host_terms, only_predicate
 from jobs.frontier_packing import assign_partitions
 from recrawl.config.model import Configuration
 from recrawl.frontier.packing import PartitionForecast, predicted_finish
@@ -27,8 +27,9 @@ _SITEMAP_PATTERN = r"(?i)/[^/?]*sitemap[^/?]*\\.(xml|txt)(\\.gz)?$"
 def run(step: Step) -> Summary:
     """Plan the round."""
     configuration = step.configuration
-    due = candidates(step)
-    hosts = host_terms(step, due)
+    decisions = PeoplesDecisions.read(step)
+    due = candidates(step, decisions)
+    hosts = host_terms(step, due, decisions)
     only = only_predicate(step, configuration)
     judged = judge(due if only is None else due.where(only), hosts, step).persist(StorageLevel.MEMORY_AND_DISK)
     taken, cutoff = select(judged, configuration, step.round_id)
@@ -67,9 +68,7 @@ def judge(due: DataFrame, hosts: DataFrame, step: Step) -> DataFrame:
     if configuration.frontier.mode is FrontierMode.BREADTH_FIRST:
         value = f"power(2D, -depth) * (0.5D + 0.5D * ({value}) / (1D + {value}))"
     seed = round_seed(step.round_id)
-    barred = (
-        f"CASE WHEN blocked THEN '{SkipReason.BLOCKED}' WHEN excluded THEN '{SkipReason.EXCLUDED}' END"
-    )
+    barred = f"CASE WHEN blocked THEN '{SkipReason.BLOCKED}' WHEN excluded THEN '{SkipReason.EXCLUDED}' END"
     quota = host_quota_sql("host_quota", configuration.fetch.time_budget_seconds, "delay_seconds")
     order = order_sql("selection_value", "url_id", seed)
     return (
@@ -146,7 +145,9 @@ def plan_rows(packed: DataFrame, configuration: Configuration, round_id: str) ->
                 f"ELSE {fetch.max_body_bytes} END"
             ),
         )
-        .withColumn("earliest_at", F.expr("timestampadd(MICROSECOND, CAST(delay_seconds * 1e6 AS BIGINT), last_access_at)"))
+        .withColumn(
+            "earliest_at", F.expr("timestampadd(MICROSECOND, CAST(delay_seconds * 1e6 AS BIGINT), last_access_at)")
+        )
     )
 
 
@@ -166,9 +167,7 @@ def skip_rows(judged: DataFrame, plan: DataFrame, configuration: Configuration, 
             break
         listed, lowest = listed + count, band
     missed = unfit.where(F.lit(False) if lowest is None else F.col("band") >= lowest)
-    rows = barred.unionByName(
-        missed.select("url_id", "host", F.lit(str(SkipReason.CAPACITY)).alias("skip_reason"))
-    )
+    rows = barred.unionByName(missed.select("url_id", "host", F.lit(str(SkipReason.CAPACITY)).alias("skip_reason")))
     return rows.withColumn("round_id", F.lit(round_id)).withColumn("step", F.lit("frontier"))
 
 

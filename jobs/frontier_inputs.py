@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -13,23 +15,43 @@ from recrawl.rank.aopic import UNITS_PER_CREDIT, effective_cash_sql, importance_
 from recrawl.rank.change_rate import rate_per_day_sql
 from recrawl.rank.transitions import DECIDED_STATES, payable_sql
 from recrawl.spark.application import Step
-from recrawl.spark.functions import timestamp_sql, with_registered_domain
+from recrawl.spark.functions import timestamp_sql
 from recrawl.tables.vocabulary import FrontQueue, OverrideKind, UrlState
 from recrawl.urls.canonical import Canonicalizer
 from recrawl.urls.keys import url_id
 
-_CARRIED = (
-    "url_id url request_url host state depth fetch_count failure_streak last_success_at next_fetch_at cash history "
-    "history_at lambda_index change_events observed_days manual_priority etag last_modified last_payload_digest "
-    "last_warc_file last_warc_record_id last_warc_date"
-).split()
+_CARRIED = [
+    "url_id",
+    "url",
+    "request_url",
+    "host",
+    "state",
+    "depth",
+    "fetch_count",
+    "failure_streak",
+    "last_success_at",
+    "next_fetch_at",
+    "cash",
+    "history",
+    "history_at",
+    "lambda_index",
+    "change_events",
+    "observed_days",
+    "manual_priority",
+    "etag",
+    "last_modified",
+    "last_payload_digest",
+    "last_warc_file",
+    "last_warc_record_id",
+    "last_warc_date",
+]
 
 #: The importance of a page of which nothing is known yet: without it, pages that nobody has paid
 #: would all be worth nothing, and a change of rate could not tell them apart.
 _LEAST_IMPORTANCE = 1e-9
 
 
-def candidates(step: Step) -> DataFrame:
+def candidates(step: Step, decisions: PeoplesDecisions) -> DataFrame:
     """Every URL that is due at the round's time (all, when forced), with queue and crawl value.
 
     Columns: those of `_CARRIED`, and queue, effective_cash (units), crawl_value, excluded.
@@ -42,7 +64,7 @@ def candidates(step: Step) -> DataFrame:
     if not form.force:
         due = due.where(f"next_fetch_at IS NULL OR next_fetch_at <= {now}")
     both = due.unionByName(_new_seeds(step, known), allowMissingColumns=True)
-    return _valued(both, step, now)
+    return _valued(both, step, now).withColumn("excluded", decisions.excluded())
 
 
 def _new_seeds(step: Step, known: DataFrame) -> DataFrame:
@@ -89,60 +111,79 @@ def _valued(due: DataFrame, step: Step, now: str) -> DataFrame:
         due.withColumn("queue", F.expr(queue))
         .withColumn("effective_cash", F.expr(effective_cash_sql("cash", "lambda_index", index, payable)))
         .withColumn("crawl_value", F.expr(value))
-        .withColumn("excluded", _excluded(step))
     )
 
 
-def _excluded(step: Step) -> Column:
-    """Whether a person excluded the URL: decisions are few, so they stand in the expression."""
-    prefixes = [row["subject"] for row in _decisions(step, OverrideKind.EXCLUDE)]
-    result = F.lit(False)
-    for prefix in prefixes:
-        result = result | F.col("url").startswith(prefix)
-    return result
+@dataclass(frozen=True)
+class PeoplesDecisions:
+    """What people decided, by kind: (subject, value). Decisions are few, so they stand in expressions."""
+
+    by_kind: dict[OverrideKind, list[tuple[str, str | None]]]
+
+    @classmethod
+    def read(cls, step: Step) -> PeoplesDecisions:
+        """The overrides in force at the round's opening."""
+        by_kind: dict[OverrideKind, list[tuple[str, str | None]]] = {kind: [] for kind in OverrideKind}
+        for row in step.opening("overrides").select("override_kind", "subject", "value").collect():
+            by_kind[OverrideKind(row["override_kind"])].append((row["subject"], row["value"]))
+        return cls(by_kind)
+
+    def excluded(self) -> Column:
+        """Whether the column `url` begins with an excluded prefix."""
+        result = F.lit(False)
+        for prefix, _ in self.by_kind[OverrideKind.EXCLUDE]:
+            result = result | F.col("url").startswith(prefix)
+        return result
+
+    def blocked(self) -> Column:
+        """Whether the column `host` is blocked."""
+        return names_host([subject for subject, _ in self.by_kind[OverrideKind.BLOCK]])
+
+    def value_for_host(self, kind: OverrideKind, default: float) -> Column:
+        """The number decided for `host`; the decision with the longest matching name wins."""
+        chosen = F.lit(float(default))
+        for subject, value in sorted(self.by_kind[kind], key=lambda item: len(item[0])):
+            chosen = F.when(names_host([subject]), F.lit(float(value or 0))).otherwise(chosen)
+        return chosen
 
 
-def _decisions(step: Step, kind: OverrideKind) -> list[dict[str, str]]:
-    rows = step.opening("overrides").where(F.col("override_kind") == str(kind)).select("subject", "value").collect()
-    return [row.asDict() for row in rows]
-
-
-def host_terms(step: Step, due: DataFrame) -> DataFrame:
-    """One row a host with due URLs: registered_domain, delay_seconds, blocked, host_quota, host_priority, last_access_at."""
-    fetch, now = step.configuration.fetch, step.round.now
-    known = step.opening("hosts").select(
-        "host", "registered_domain", "crawl_delay_seconds", "adaptive_delay_seconds", "blocked_until",
-        "quota_urls_per_round", "last_access_at", "ips",
-    )  # fmt: skip
-    hosts = due.select("host").distinct().join(known, "host", "left")
-    named = with_registered_domain(hosts)
-    delay = f"greatest(coalesce(crawl_delay_seconds, 0D), coalesce(adaptive_delay_seconds, 0D), {fetch.min_delay_seconds!r}D)"
-    blocked = [row["subject"] for row in _decisions(step, OverrideKind.BLOCK)]
-    return (
-        named.withColumn("delay_seconds", F.expr(delay))
-        .withColumn("blocked", _names_host(blocked) | F.coalesce(F.col("blocked_until") > F.lit(now), F.lit(False)))
-        .withColumn("host_quota", _decided_value(step, OverrideKind.QUOTA, F.lit(step.configuration.frontier.host_quota)))
-        .withColumn("host_priority", _decided_value(step, OverrideKind.PRIORITY, F.lit(1.0)))
-        .withColumn("host_quota", F.expr("CAST(least(host_quota, coalesce(quota_urls_per_round, host_quota)) AS BIGINT)"))
-        .select(
-            "host", "registered_domain", "delay_seconds", "blocked", "host_quota", "host_priority", "last_access_at", "ips"
-        )
-    )  # fmt: skip
-
-
-def _names_host(subjects: list[str]) -> Column:
-    """Whether a host, or the domain that it belongs to, is among the subjects."""
+def names_host(subjects: list[str]) -> Column:
+    """Whether the column `host`, or a domain that it belongs to, is among the subjects."""
     result = F.lit(False)
     for subject in subjects:
         result = result | (F.col("host") == subject) | F.col("host").endswith(f".{subject}")
     return result
 
 
-def _decided_value(step: Step, kind: OverrideKind, default: Column) -> Column:
-    chosen = default.cast("double")
-    for row in sorted(_decisions(step, kind), key=lambda r: len(r["subject"])):
-        chosen = F.when(_names_host([row["subject"]]), F.lit(float(row["value"]))).otherwise(chosen)
-    return chosen
+def host_terms(step: Step, due: DataFrame, decisions: PeoplesDecisions) -> DataFrame:
+    """One row a host with due URLs.
+
+    Columns: host, registered_domain, delay_seconds, blocked, host_quota, host_priority,
+    last_access_at, ips.
+    """
+    fetch, frontier, now = step.configuration.fetch, step.configuration.frontier, step.round.now
+    known = step.opening("hosts").select(
+        "host", "registered_domain", "crawl_delay_seconds", "adaptive_delay_seconds", "blocked_until",
+        "quota_urls_per_round", "last_access_at", "ips",
+    )  # fmt: skip
+    seeds = step.opening("seeds").groupBy("host").agg(F.min("registered_domain").alias("seed_domain"))
+    delay = f"coalesce(crawl_delay_seconds, 0D), coalesce(adaptive_delay_seconds, 0D), {fetch.min_delay_seconds!r}D"
+    quota = decisions.value_for_host(OverrideKind.QUOTA, frontier.host_quota)
+    return (
+        due.select("host")
+        .distinct()
+        .join(known, "host", "left")
+        .join(seeds, "host", "left")
+        .withColumn("registered_domain", F.coalesce("registered_domain", "seed_domain"))
+        .withColumn("delay_seconds", F.expr(f"greatest({delay})"))
+        .withColumn("blocked", decisions.blocked() | F.coalesce(F.col("blocked_until") > F.lit(now), F.lit(False)))
+        .withColumn("decided_quota", quota)
+        .withColumn("host_quota", F.expr("CAST(least(decided_quota, quota_urls_per_round) AS BIGINT)"))
+        .withColumn("host_priority", decisions.value_for_host(OverrideKind.PRIORITY, 1.0))
+        .select(
+            "host", "registered_domain", "delay_seconds", "blocked", "host_quota", "host_priority", "last_access_at", "ips"
+        )
+    )  # fmt: skip
 
 
 def only_predicate(step: Step, configuration: Configuration) -> Column | None:
@@ -169,4 +210,4 @@ def only_predicate(step: Step, configuration: Configuration) -> Column | None:
         if canonical is None:
             raise UsageError(f"only: {item!r} is not a URL.")
         ids.append(url_id(canonical))
-    return F.col("url_id").isin(ids) | _names_host(names)
+    return F.col("url_id").isin(ids) | names_host(names)

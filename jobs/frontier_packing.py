@@ -123,5 +123,3 @@ def _place(groups: DataFrame, partitions: int) -> DataFrame:
     )
     columns = ("group", "requests", "bytes", "longest", "fetch_partition")
     return groups.join(F.broadcast(placed), "group").select(*columns).unionByName(rest.select(*columns)).persist()
-
-

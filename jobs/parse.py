@@ -33,7 +33,9 @@ def run(step: Step) -> Summary:
     """Parse the round's captures."""
     work = to_parse(step)
     parsed = parse(step, work).persist(StorageLevel.MEMORY_AND_DISK)
-    step.write("pages", parsed.where("page IS NOT NULL").select("page.*").unionByName(conform(unchanged_pages(step), "pages")))
+    step.write(
+        "pages", parsed.where("page IS NOT NULL").select("page.*").unionByName(conform(unchanged_pages(step), "pages"))
+    )
     in_parallel(
         [
             lambda: step.write("links", parsed.select(F.explode("links").alias("link")).select("link.*")),
@@ -51,8 +53,12 @@ def answered(step: Step) -> DataFrame:
 
     One row a URL: where two planned URLs led to one target, the first wins.
     """
-    fetches = step.slice("fetches").where(F.col("final") & F.col("outcome").isin(str(Outcome.OK), str(Outcome.NOT_MODIFIED)))
-    plan = step.slice("fetch_plan").select(F.col("url_id").alias("planned_url_id"), F.col("depth").alias("planned_depth"))
+    fetches = step.slice("fetches").where(
+        F.col("final") & F.col("outcome").isin(str(Outcome.OK), str(Outcome.NOT_MODIFIED))
+    )
+    plan = step.slice("fetch_plan").select(
+        F.col("url_id").alias("planned_url_id"), F.col("depth").alias("planned_depth")
+    )
     known = step.opening("urls").select(
         "url_id", "state", "depth", "seed_tag", F.col("content_checksum").alias("previous_checksum"),
         F.col("content_round_id").alias("previous_content_round_id"), F.col("last_round_id").alias("previous_round_id"),
@@ -89,7 +95,9 @@ def to_parse(step: Step) -> DataFrame:
         .withColumn("content_round_id", F.expr(f"coalesce(first_round_id, '{step.round_id}')"))
         .withColumn(
             "change_verdict",
-            F.expr(f"CASE WHEN previous_checksum IS NULL THEN '{ChangeVerdict.FIRST}' ELSE '{ChangeVerdict.CHANGED}' END"),
+            F.expr(
+                f"CASE WHEN previous_checksum IS NULL THEN '{ChangeVerdict.FIRST}' ELSE '{ChangeVerdict.CHANGED}' END"
+            ),
         )
     )
     plan = step.slice("fetch_plan").select(F.col("url_id").alias("planned_url_id"), "depth")
@@ -103,10 +111,25 @@ def to_parse(step: Step) -> DataFrame:
     return captures.unionByName(redirects, allowMissingColumns=True).select(*WORK_COLUMNS)
 
 
-WORK_COLUMNS = (
-    "url_id planned_url_id url host ended_at content_type x_robots_tag warc_file warc_offset depth want_text "
-    "content_checksum content_round_id change_verdict previous_round_id redirect_url seed_tag"
-).split()
+WORK_COLUMNS = [
+    "url_id",
+    "planned_url_id",
+    "url",
+    "host",
+    "ended_at",
+    "content_type",
+    "x_robots_tag",
+    "warc_file",
+    "warc_offset",
+    "depth",
+    "want_text",
+    "content_checksum",
+    "content_round_id",
+    "change_verdict",
+    "previous_round_id",
+    "redirect_url",
+    "seed_tag",
+]
 
 
 def parse(step: Step, work: DataFrame) -> DataFrame:
@@ -130,7 +153,9 @@ def parse(step: Step, work: DataFrame) -> DataFrame:
     span = F.floor(F.coalesce(F.col("warc_offset"), F.lit(0)) / _READ_SPAN_BYTES)
     tasks = max(step.spark.sparkContext.defaultParallelism * 4, 8)
     spread = work.repartition(tasks, F.xxhash64("warc_file", span, F.col("url_id") % 4))
-    return spread.sortWithinPartitions("warc_file", "warc_offset").mapInArrow(partial(parse_task, settings=settings), schema)
+    return spread.sortWithinPartitions("warc_file", "warc_offset").mapInArrow(
+        partial(parse_task, settings=settings), schema
+    )
 
 
 def _loose(schema: StructType) -> DataType:

@@ -86,7 +86,11 @@ def parse_row(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams
     if row["warc_file"] is None:
         target = FoundLink(row["redirect_url"], row["redirect_url"], LinkKind.REDIRECT, "", "")
         resolved = _resolve(row, [target], False, settings)
-        return {"page": None, "links": _link_rows(row, resolved, settings), "rejects": _reject_rows(row, resolved, settings)}
+        return {
+            "page": None,
+            "links": _link_rows(row, resolved, settings),
+            "rejects": _reject_rows(row, resolved, settings),
+        }
     page = _parse(row, settings, streams)
     resolved = _resolve(row, page.links, page.nofollow, settings)
     return {
@@ -133,7 +137,9 @@ def _resolve(row: dict[str, Any], found: list[FoundLink], nofollow: bool, settin
     )
 
 
-def _page_row(row: dict[str, Any], page: ParsedPage, resolved: ResolvedLinks, settings: ParseSettings) -> dict[str, Any]:
+def _page_row(
+    row: dict[str, Any], page: ParsedPage, resolved: ResolvedLinks, settings: ParseSettings
+) -> dict[str, Any]:
     canonical = settings.canonicalizer.canonical(page.canonical) if page.canonical else None
     return {
         "round_id": settings.round_id,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobs.cash_flows import round_flows
 from jobs.rank_alerts import find_alerts
 from jobs.rank_fold import fold_all
 from jobs.rank_laws import Figures, check_laws, measure
@@ -45,8 +46,9 @@ def run(step: Step) -> Summary:
 
 def stage(step: Step) -> Round:
     """Write the after-images, check the laws on them, and mark the round as folding."""
-    step.write("url_updates", url_updates(step))
-    figures = measure(step)
+    with round_flows(step) as flows:
+        step.write("url_updates", url_updates(step, flows))
+        figures = measure(step, flows)
     broken = check_laws(step.round, figures)
     if broken:
         raise LawBrokenError(f"Round {step.round_id} breaks a law of conservation: {'; '.join(broken)}.")

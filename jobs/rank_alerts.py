@@ -51,7 +51,9 @@ def _blocked_hosts(step: Step) -> DataFrame:
 
 def _long_urls(step: Step) -> DataFrame:
     rejects = step.slice("rejects").where(F.col("filter") == str(RejectFilter.LENGTH))
-    by_host = rejects.withColumn("subject", F.expr("regexp_extract(dst_url, '^[a-z]+://([^/?#]*)', 1)")).groupBy("subject")
+    by_host = rejects.withColumn("subject", F.expr("regexp_extract(dst_url, '^[a-z]+://([^/?#]*)', 1)")).groupBy(
+        "subject"
+    )
     return by_host.count().where(f"count >= {_LONG_URLS}").selectExpr(
         f"'{AlertKind.LONG_URLS}' AS alert_kind", "subject", f"'{Severity.INFO}' AS severity",
         "CAST(count AS DOUBLE) AS measured_value", f"{_LONG_URLS}D AS threshold",

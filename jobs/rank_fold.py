@@ -15,7 +15,6 @@ from jobs.cash_flows import outlinks_of_round
 from recrawl.errors import LawBrokenError
 from recrawl.spark.application import Step
 from recrawl.spark.delta import bucket_sql
-from recrawl.spark.functions import with_registered_domain
 from recrawl.spark.rounds import Round
 
 #: Addresses of a host that are remembered.
@@ -57,9 +56,7 @@ def _url_changes(step: Step) -> DataFrame:
 
 def host_changes(step: Step) -> DataFrame:
     """After-images of hosts that were visited or got new URLs."""
-    new_urls = (
-        step.slice("url_updates").where("is_new").groupBy("host").agg(F.count("*").alias("new_urls"))
-    )
+    new_urls = step.slice("url_updates").where("is_new").groupBy("host").agg(F.count("*").alias("new_urls"))
     seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
     pages = (
         step.slice("pages")
@@ -74,17 +71,24 @@ def host_changes(step: Step) -> DataFrame:
         "host", "requests", *[F.col(name).alias(f"seen_{name}") for name in _SEEN]
     )
     known = step.opening("hosts").withColumn("known", F.lit(True))
+    named = (
+        step.opening("seeds")
+        .select("host", "registered_domain")
+        .union(step.slice("discovered").where("registered_domain IS NOT NULL").select("host", "registered_domain"))
+    )
+    domains = named.groupBy("host").agg(F.min("registered_domain").alias("domain"))
     hosts = new_urls.select("host").union(visits.select("host")).union(pages.select("host")).distinct()
     joined = (
         hosts.join(known, "host", "left")
         .join(new_urls, "host", "left")
         .join(pages, "host", "left")
         .join(visits, "host", "left")
+        .join(domains, "host", "left")
     )
-    images = joined.selectExpr(
+    return joined.selectExpr(
         "known IS NULL AS is_new",
         f"{bucket_sql('host', step.buckets)} AS bucket",
-        "host", "registered_domain",
+        "host", "coalesce(registered_domain, domain) AS registered_domain",
         f"slice(array_distinct(concat(coalesce(seen_ips, array()), coalesce(ips, array()))), 1, {_MAX_IPS}) AS ips",
         "coalesce(zone, 'default') AS zone",
         "coalesce(seen_robots_digest, robots_digest) AS robots_digest",
@@ -102,13 +106,18 @@ def host_changes(step: Step) -> DataFrame:
         "coalesce(case_insensitive, false) AS case_insensitive",
         "coalesce(index_names, CAST(array() AS ARRAY<STRING>)) AS index_names",
     )  # fmt: skip
-    return with_registered_domain(images)
 
 
-_SEEN = (
-    "ips robots_digest robots_expires_at crawl_delay_seconds adaptive_delay_seconds last_access_at blocked_until "
-    "error_streak"
-).split()
+_SEEN = [
+    "ips",
+    "robots_digest",
+    "robots_expires_at",
+    "crawl_delay_seconds",
+    "adaptive_delay_seconds",
+    "last_access_at",
+    "blocked_until",
+    "error_streak",
+]
 
 
 def content_changes(step: Step) -> DataFrame:

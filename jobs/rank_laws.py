@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import account_moves, distributing_pages, opening_cash
+from jobs.cash_flows import RoundFlows, held_sql
 from recrawl.rank.transitions import payable_sql
 from recrawl.spark.application import Step
 from recrawl.spark.rounds import Round
@@ -89,48 +88,36 @@ def check_laws(row: Round, figures: Figures) -> list[str]:
     return broken
 
 
-def measure(step: Step) -> Figures:
+def measure(step: Step, flows: RoundFlows) -> Figures:
     """Measure both sides of every law."""
-    row, updates = step.round, step.slice("url_updates").persist(StorageLevel.MEMORY_AND_DISK)
+    row = step.round
     planned, fetched, skipped, not_once = _planned(step)
-    cash = opening_cash(step).persist(StorageLevel.MEMORY_AND_DISK)
-    held, granted, payable_before = _held(step, updates, cash)
-    staged = updates.agg(
-        F.count("*"), F.countDistinct("url_id"), F.sum(F.col("is_new").cast("int")), F.sum("cash"),
-        F.sum(F.expr(f"CAST({payable_sql('state')} AS INT)")),
-    )  # fmt: skip
-    rows, distinct, new_urls, cash_staged, payable_after = _numbers(staged)
-    misjudged = updates.join(step.opening("urls").select("url_id", F.lit(True).alias("known")), "url_id", "left").where(
-        "is_new = coalesce(known, false)"
-    )
-    to_lambda = _to_lambda(step, updates, cash)
+    staged = _staged(step, flows)
     outcomes = {str(r["outcome"]): int(r["count"]) for r in _final(step).groupBy("outcome").count().collect()}
     unchanged = _numbers(step.slice("pages").where("change_verdict = 'unchanged'").agg(F.count("*")))[0]
     answered = outcomes.get(Outcome.OK, 0) + outcomes.get(Outcome.NOT_MODIFIED, 0)
-    figures = Figures(
+    to_lambda = staged["of_pages"] + staged["of_moves"] + staged["of_dead"]
+    return Figures(
         planned=planned,
         fetched=fetched,
         skipped=skipped,
         not_once=not_once,
-        new_urls=new_urls,
-        known_after=int(row["known_before"]) + new_urls,
-        misjudged_new=misjudged.count() + rows - distinct,
-        cash_held=held,
-        cash_staged=cash_staged,
+        new_urls=staged["new_urls"],
+        known_after=int(row["known_before"]) + staged["new_urls"],
+        misjudged_new=staged["misjudged"] + staged["rows"] - staged["ids"],
+        cash_held=staged["held"],
+        cash_staged=staged["cash"],
         cash_to_lambda=to_lambda,
-        credit_granted=granted,
-        cash_after=int(row["cash_before"]) - (held - granted) + cash_staged + to_lambda,
+        credit_granted=staged["granted"],
+        cash_after=int(row["cash_before"]) - (staged["held"] - staged["granted"]) + staged["cash"] + to_lambda,
         lambda_cash=int(row["lambda_cash"]) + to_lambda,
-        payable_urls=int(row["payable_urls"]) - payable_before + payable_after,
-        total_credit=int(row["total_credit"]) + granted,
+        payable_urls=int(row["payable_urls"]) - staged["payable_before"] + staged["payable_after"],
+        total_credit=int(row["total_credit"]) + staged["granted"],
         outcomes_ok=answered - unchanged,
         outcomes_unchanged=unchanged,
         outcomes_failed=sum(outcomes.values()) - answered - outcomes.get(Outcome.REDIRECT, 0),
         warc_bytes=_numbers(step.slice("warc_files").agg(F.sum("bytes")))[0],
     )
-    updates.unpersist()
-    cash.unpersist()
-    return figures
 
 
 def _final(step: Step) -> DataFrame:
@@ -150,32 +137,37 @@ def _planned(step: Step) -> tuple[int, int, int, int]:
     return row[0], row[1], row[2], row[3]
 
 
-def _held(step: Step, updates: DataFrame, cash: DataFrame) -> tuple[int, int, int]:
-    """What touched rows held with their credit, that credit, and how many of them were payable."""
-    before = step.opening("urls").select("url_id", F.expr(f"CAST({payable_sql('state')} AS INT)").alias("was_payable"))
-    touched = updates.select("url_id").join(cash, "url_id", "left").join(before, "url_id", "left")
-    held, granted, payable = _numbers(touched.agg(F.sum("effective_cash"), F.sum("credit_due"), F.sum("was_payable")))
-    return held, granted, payable
+def _staged(step: Step, flows: RoundFlows) -> dict[str, int]:
+    """One pass over the staged rows beside their opening rows and what dedupe says they received.
 
-
-def _to_lambda(step: Step, updates: DataFrame, cash: DataFrame) -> int:
-    """What Lambda gets: remainders and its share, cash without a taker, and all that dead rows hold or are sent."""
-    pages = distributing_pages(step, cash.select("url_id", "effective_cash"))
-    of_pages = _numbers(pages.agg(F.sum(F.expr("effective_cash - kept_outlink_count * share"))))[0]
-    moves = account_moves(step).join(cash, "url_id", "left")
-    of_moves = _numbers(moves.where("target_url_id IS NULL").agg(F.sum("effective_cash")))[0]
-    emptied = pages.select("url_id").union(moves.select("url_id")).distinct().withColumn("emptied", F.lit(True))
-    received = step.slice("discovered").select("url_id", "cash_received")
-    dead = (
-        updates.where(f"NOT {payable_sql('state')}")
-        .select("url_id")
-        .join(cash, "url_id", "left")
-        .join(emptied, "url_id", "left")
-        .join(received, "url_id", "left")
+    Lambda gets remainders and its share (of_pages), cash without a taker (of_moves), and all that
+    dead rows hold or are sent (of_dead).
+    """
+    credit_due, held = held_sql(step)
+    staged = step.slice("url_updates").selectExpr("url_id", "is_new", "cash AS staged_cash", "state AS staged_state")
+    urls = step.opening("urls").select(
+        "url_id", "state", "cash", "lambda_index", "seed_credit", F.lit(True).alias("known")
     )
-    kept = "CASE WHEN emptied THEN 0L ELSE coalesce(effective_cash, 0L) END"
-    of_dead = _numbers(dead.agg(F.sum(F.expr(f"{kept} + coalesce(cash_received, 0L)"))))[0]
-    return of_pages + of_moves + of_dead
+    seeds = step.opening("seeds").select("url_id", "credit_granted")
+    giving = flows.giving.selectExpr("url_id", "effective_cash - kept_outlink_count * share AS remainder")
+    moves = flows.moves.selectExpr("url_id", "true AS moved", "target_url_id")
+    received = step.slice("discovered").select("url_id", "cash_received")
+    joined = staged
+    for other in (urls, seeds, giving, moves, received):
+        joined = joined.join(other, "url_id", "left")
+    dead = f"NOT {payable_sql('staged_state')}"
+    emptied = "remainder IS NOT NULL OR moved"
+    aggregate = joined.withColumn("credit_due", F.expr(credit_due)).withColumn("held", F.expr(held)).selectExpr(
+        "count(*) AS rows", "count(DISTINCT url_id) AS ids", "sum(CAST(is_new AS INT)) AS new_urls",
+        "sum(CAST(is_new = coalesce(known, false) AS INT)) AS misjudged",
+        "sum(staged_cash) AS cash", "sum(held) AS held", "sum(credit_due) AS granted",
+        f"sum(CAST({payable_sql('staged_state')} AS INT)) AS payable_after",
+        f"sum(CAST(coalesce({payable_sql('state')}, false) AS INT)) AS payable_before",
+        "sum(remainder) AS of_pages",
+        "sum(CASE WHEN moved AND target_url_id IS NULL THEN held END) AS of_moves",
+        f"sum(CASE WHEN {dead} THEN CASE WHEN {emptied} THEN 0L ELSE held END + coalesce(cash_received, 0L) END) AS of_dead",
+    )  # fmt: skip
+    return dict(zip(aggregate.columns, _numbers(aggregate), strict=True))
 
 
 def _numbers(aggregate: DataFrame) -> list[int]:

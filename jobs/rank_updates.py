@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import account_moves, distributing_pages, opening_cash
+from jobs.cash_flows import RoundFlows, held_sql
 from recrawl.assignment import step_summary
 from recrawl.rank.aopic import history_after_capture_sql
 from recrawl.rank.change_rate import observed_days_sql, observed_events_sql, rate_per_day_sql
@@ -30,19 +30,50 @@ from recrawl.urls.canonical import RULES_VERSION
 #: Tries of a gone or refused page count only if they lie this far apart.
 _SPACING_SECONDS = 20 * 3_600
 
-_KNOWN = (
-    "url_id url host request_url state depth seed_tag discovered_round fetch_count change_count failure_streak "
-    "last_fetch_at last_success_at last_change_at next_fetch_at last_status last_outcome change_events observed_days "
-    "cash history history_at lambda_index seed_credit inlinks content_checksum content_round_id etag last_modified "
-    "last_payload_digest last_warc_file last_warc_record_id last_warc_date canonical_url_id manual_priority"
-).split()
+_KNOWN = [
+    "url_id",
+    "url",
+    "host",
+    "request_url",
+    "state",
+    "depth",
+    "seed_tag",
+    "discovered_round",
+    "fetch_count",
+    "change_count",
+    "failure_streak",
+    "last_fetch_at",
+    "last_success_at",
+    "last_change_at",
+    "next_fetch_at",
+    "last_status",
+    "last_outcome",
+    "change_events",
+    "observed_days",
+    "cash",
+    "history",
+    "history_at",
+    "lambda_index",
+    "seed_credit",
+    "inlinks",
+    "content_checksum",
+    "content_round_id",
+    "etag",
+    "last_modified",
+    "last_payload_digest",
+    "last_warc_file",
+    "last_warc_record_id",
+    "last_warc_date",
+    "canonical_url_id",
+    "manual_priority",
+]
 
 
-def url_updates(step: Step) -> DataFrame:
+def url_updates(step: Step, flows: RoundFlows) -> DataFrame:
     """Rows of `url_updates`."""
     touched = _touched(step)
-    stated = _with_state(touched, step)
-    settled = _with_accounts(stated, step)
+    stated = _with_state(touched, step, flows)
+    settled = _with_accounts(stated, step, flows)
     scheduled = _with_schedule(settled, step)
     return _renamed(scheduled, step)
 
@@ -50,8 +81,14 @@ def url_updates(step: Step) -> DataFrame:
 def _touched(step: Step) -> DataFrame:
     """Every touched URL with what each source says of it: opening row, last try, page, target, seed."""
     visits, pages, targets, seeds = _last_tries(step), _pages(step), _targets(step), _seeds(step)
-    ids = visits.select("url_id").union(targets.select("url_id")).union(seeds.where("credit_due > 0").select("url_id"))
     known = step.opening("urls").select(*_KNOWN)
+    credit_due, held = held_sql(step)
+    owed = (
+        seeds.select("url_id", "credit_granted")
+        .join(known.select("url_id", "seed_credit"), "url_id", "left")
+        .where(f"{credit_due} > 0")
+    )
+    ids = visits.select("url_id").union(targets.select("url_id")).union(owed.select("url_id"))
     return (
         ids.distinct()
         .join(known, "url_id", "left")
@@ -60,6 +97,8 @@ def _touched(step: Step) -> DataFrame:
         .join(targets, "url_id", "left")
         .join(seeds, "url_id", "left")
         .withColumn("is_new", F.col("url").isNull())
+        .withColumn("credit_due", F.expr(credit_due))
+        .withColumn("effective_cash", F.expr(held))
         .withColumn("url", F.coalesce("url", "seed_url", "target_url", "tried_url"))
         .withColumn("host", F.coalesce("host", "seed_host", "target_host", "tried_host"))
         .withColumn("request_url", F.coalesce("request_url", "seed_request_url", "target_request_url"))
@@ -100,28 +139,27 @@ def _targets(step: Step) -> DataFrame:
 
 
 def _seeds(step: Step) -> DataFrame:
-    due = opening_cash(step).select("url_id", "credit_due")
-    return (
-        step.opening("seeds")
-        .join(due, "url_id", "left")
-        .selectExpr(
-            "url_id", "url AS seed_url", "host AS seed_host", "request_url AS seed_request_url", "0 AS seed_depth",
-            "array_join(tags, ',') AS own_tags", "manual_priority AS seed_priority", "credit_due",
-        )
+    return step.opening("seeds").selectExpr(
+        "url_id", "url AS seed_url", "host AS seed_host", "request_url AS seed_request_url", "0 AS seed_depth",
+        "array_join(tags, ',') AS own_tags", "manual_priority AS seed_priority", "credit_granted",
     )  # fmt: skip
 
 
-def _with_state(rows: DataFrame, step: Step) -> DataFrame:
+def _with_state(rows: DataFrame, step: Step, flows: RoundFlows) -> DataFrame:
     """next_state, streak, representative and verdict."""
     rank = step.configuration.rank
     now = timestamp_sql(step.round.now)
-    moves = account_moves(step).selectExpr("url_id", "target_url_id AS move_target", "true AS moved")
+    moves = flows.moves.selectExpr("url_id", "target_url_id AS move_target", "true AS moved")
     streak = failure_streak_after_sql(
         "failure_streak", "last_outcome", "outcome", state="state", last_fetch_at="last_fetch_at", now=now,
         spacing_seconds=_SPACING_SECONDS,
     )  # fmt: skip
     state = next_state_sql(
-        "state", "outcome", failure_streak="streak_after", gone_after_failures=rank.gone_after_failures, verdict="verdict"
+        "state",
+        "outcome",
+        failure_streak="streak_after",
+        gone_after_failures=rank.gone_after_failures,
+        verdict="verdict",
     )
     return (
         rows.join(moves, "url_id", "left")
@@ -139,30 +177,28 @@ def _with_state(rows: DataFrame, step: Step) -> DataFrame:
     )
 
 
-def _with_accounts(rows: DataFrame, step: Step) -> DataFrame:
+def _with_accounts(rows: DataFrame, step: Step, flows: RoundFlows) -> DataFrame:
     """cash, history, lambda_index after rules 1 to 5, and what went to Lambda of each row."""
     window = round(step.configuration.rank.importance_window_days * 86_400)
     index = f"{int(step.round['lambda_index_after'])}L"
-    cash = opening_cash(step).select("url_id", "effective_cash")
-    paying = distributing_pages(step, cash).select(
-        "url_id", F.expr("kept_outlink_count * share").alias("paid_out"), F.lit(True).alias("distributes")
-    )
+    giving = flows.giving.select("url_id", F.lit(True).alias("distributes"))
     payable = payable_sql("next_state")
-    history = history_after_capture_sql("history", "history_at", "effective_cash", timestamp_sql(step.round.now), window)
+    history = history_after_capture_sql(
+        "history", "history_at", "effective_cash", timestamp_sql(step.round.now), window
+    )
     emptied = "coalesce(distributes, false) OR coalesce(moved, false)"
     return (
-        rows.join(cash, "url_id", "left")
-        .join(paying, "url_id", "left")
-        .withColumn("effective_cash", F.expr("coalesce(effective_cash, 0L)"))
+        rows.join(giving, "url_id", "left")
         .withColumn("payable", F.expr(payable))
         .withColumn("received", F.expr("coalesce(cash_received, 0L)"))
         .withColumn("kept_cash", F.expr(f"CASE WHEN {emptied} THEN 0L ELSE effective_cash END"))
         .withColumn("cash_after", F.expr("CASE WHEN payable THEN kept_cash + received ELSE 0L END"))
         .withColumn("index_after", F.expr(f"CASE WHEN payable THEN {index} ELSE 0L END"))
+        .withColumn("history_after", F.expr(f"CASE WHEN distributes THEN {history} ELSE coalesce(history, 0L) END"))
         .withColumn(
-            "history_after", F.expr(f"CASE WHEN distributes THEN {history} ELSE coalesce(history, 0L) END")
+            "history_at_after",
+            F.expr(f"CASE WHEN distributes THEN {timestamp_sql(step.round.now)} ELSE history_at END"),
         )
-        .withColumn("history_at_after", F.expr(f"CASE WHEN distributes THEN {timestamp_sql(step.round.now)} ELSE history_at END"))
     )
 
 
@@ -198,7 +234,9 @@ def _with_schedule(rows: DataFrame, step: Step) -> DataFrame:
         .withColumn("weight", F.expr("(history_after + cash_after) / 1e12D"))
         .withColumn("policy_days", F.expr(policy))
         .withColumn("interval_days", F.expr(f"CASE WHEN tried THEN {interval} END"))
-        .withColumn("due_after", F.expr(f"CASE WHEN tried THEN {due} WHEN due_at_once THEN NULL ELSE next_fetch_at END"))
+        .withColumn(
+            "due_after", F.expr(f"CASE WHEN tried THEN {due} WHEN due_at_once THEN NULL ELSE next_fetch_at END")
+        )
     )
 
 
@@ -232,7 +270,7 @@ def _renamed(rows: DataFrame, step: Step) -> DataFrame:
         "cash_after AS cash", "history_after AS history",
         "history_at_after AS history_at",
         "index_after AS lambda_index",
-        "coalesce(seed_credit, 0L) + coalesce(credit_due, 0L) AS seed_credit",
+        "coalesce(seed_credit, 0L) + credit_due AS seed_credit",
         "coalesce(inlinks, 0L) + coalesce(new_inlinks, 0L) AS inlinks",
         f"CASE WHEN {captured} THEN page_checksum ELSE content_checksum END AS content_checksum",
         f"CASE WHEN {captured} THEN coalesce(page_content_round, content_round_id) ELSE content_round_id END AS content_round_id",

@@ -39,6 +39,7 @@ from recrawl.spark.undo import finish_undos
 from recrawl.tables.catalog import STATE_TABLES
 from recrawl.tables.vocabulary import RejectFilter, RoundKind, RoundState
 from recrawl.urls.canonical import Canonicalizer, host_of
+from recrawl.urls.domains import registered_domain
 from recrawl.urls.keys import url_id
 
 FROZEN_TABLES = (*STATE_TABLES, "seeds", "overrides")
@@ -177,11 +178,13 @@ def _seed_row(
 ) -> dict[str, Any]:
     if line.note:
         say(f"seed: {source.name} line {line.line_number}: {line.note}")
+    host = host_of(line.canonical_url)
     credit = configuration.seed.default_credit if line.credit is None else line.credit
     return {
         "url_id": url_id(line.canonical_url),
         "url": line.canonical_url,
-        "host": host_of(line.canonical_url),
+        "host": host,
+        "registered_domain": registered_domain(host),
         "raw_seed": line.url,
         "credit_granted": credit_units(credit),
         "scope": str(line.scope or configuration.seed.default_scope),
@@ -232,9 +235,7 @@ def _rejects_frame(spark: SparkSession, run_id: str, rejects: list[tuple[str, Re
     return spark.createDataFrame(rows, schema_of("rejects"))
 
 
-def _opening_row(
-    application: Application, form: RoundForm, run_id: str, rounds: list[Round], now: datetime
-) -> Round:
+def _opening_row(application: Application, form: RoundForm, run_id: str, rounds: list[Round], now: datetime) -> Round:
     last = max((r for r in rounds if r.state in FOLDED_STATES), key=lambda r: int(r["round_number"]), default=None)
     carried = {
         "known_before": "known_after",

@@ -144,7 +144,7 @@ class Store:
         if self.is_local:
             return self.local_path(name).exists()
         info = self._remote().get_file_info(self._remote_path(name))
-        return info.type != fs.FileType.NotFound
+        return bool(info.type != fs.FileType.NotFound)
 
     def names(self, folder: str) -> list[str]:
         """The names, relative to the root, of the files directly in `folder`, sorted; [] if there is none."""
@@ -155,7 +155,9 @@ class Store:
             return sorted(f"{folder}/{p.name}" for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
         selector = fs.FileSelector(self._remote_path(folder), allow_not_found=True)
         return sorted(
-            f"{folder}/{info.base_name}" for info in self._remote().get_file_info(selector) if info.type == fs.FileType.File
+            f"{folder}/{info.base_name}"
+            for info in self._remote().get_file_info(selector)
+            if info.type == fs.FileType.File
         )
 
     def delete(self, name: str) -> None:

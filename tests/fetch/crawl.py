@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from recrawl.tables.vocabulary import Scope
 from recrawl.urls.canonical import Canonicalizer, host_of
 from recrawl.urls.keys import url_id
 from recrawl.urls.scope import ScopeSet
+from tests.web import Hit, MisbehavingWeb
 
 ROUND_ID = "20261130T030000.000000Z"
 
@@ -94,6 +96,14 @@ def task_of(
 def fetch(task: PartitionTask, plan: Iterable[PlannedUrl]) -> PartitionSummary:
     """Run the partition."""
     return run_partition(task, plan, SystemClock(), Random(7))
+
+
+def logged(web: MisbehavingWeb, count: int) -> list[Hit]:
+    """The server's log once it has `count` requests: it writes one only after the answer has gone."""
+    deadline = time.monotonic() + 2
+    while len(web.log) < count and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return web.log
 
 
 def rows(settings: Configuration, table: str) -> list[dict[str, Any]]:

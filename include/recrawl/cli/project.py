@@ -99,8 +99,15 @@ def effective_values(context: Context) -> Iterator[dict[str, Any]]:
 
 def _doctor(context: Context) -> int:
     from recrawl.doctor.checks import run_checks
+    from recrawl.doctor.finding import Level
 
     findings = run_checks(context.configuration)
     if context.json:
         output.print_json([vars(finding) for finding in findings])
-    return 0
+    else:
+        width = max(len(finding.name) for finding in findings)
+        for finding in findings:
+            print(f"{finding.level.value:8} {finding.name:{width}}  {output.printable(finding.found)}")
+            if finding.mend:
+                print(f"{'':8} {'':{width}}  {output.printable(finding.mend)}")
+    return 1 if any(finding.level is Level.PROBLEM for finding in findings) else 0

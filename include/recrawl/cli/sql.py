@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.cli import output
 from recrawl.cli.context import Context
-from recrawl.errors import RecrawlError
+from recrawl.errors import RecrawlError, TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from recrawl.config.model import Configuration
 
 #: Rows that a prompt shows; a query on the command line gives all of them.
 _PROMPT_ROWS = 100
@@ -52,21 +54,34 @@ def _sql(context: Context) -> int:
 
 @contextmanager
 def _engine(context: Context) -> Iterator[Query]:
+    from recrawl.tables.catalog import TABLES_FOLDER
+
     at = context.arguments.at
     if context.arguments.engine == "arrow":
         reader = context.reader
         yield lambda text: reader.query(text, at)
         return
+    if not context.store.exists(TABLES_FOLDER):
+        raise TableError(f"There are no tables under {context.store.root} yet.", "The first round makes them.")
     versions = context.reader.versions_at(at) if at else context.reader.current_versions()
+
     from recrawl.spark.session import open_session
     from recrawl.spark.sql import open_sql, query
 
-    session = open_session(context.configuration)
+    # A folder that is there: by default Spark makes a new one where the person stands.
+    settings = {"spark.sql.warehouse.dir": context.store.uri(TABLES_FOLDER)}
+    session = open_session(with_spark_settings(context.configuration, settings))
     try:
         open_sql(session, context.store, versions, context.configuration.urls)
         yield lambda text: query(session, text)
     finally:
         session.stop()
+
+
+def with_spark_settings(configuration: Configuration, settings: dict[str, str]) -> Configuration:
+    """The configuration with further Spark settings; those that it names itself are stronger."""
+    spark = configuration.spark.model_copy(update={"extra": settings | configuration.spark.extra})
+    return configuration.model_copy(update={"spark": spark})
 
 
 def _print(context: Context, table: pa.Table, limit: int | None) -> None:

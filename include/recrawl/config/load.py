@@ -94,7 +94,8 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
 def _environment_value(section: str, key: str, variable: str, text: str) -> Any:
     """Lists and tables are JSON; everything else stays text, which the model converts."""
     model = Configuration.model_fields.get(section)
-    field = model.annotation.model_fields.get(key) if model and _is_section(model.annotation) else None
+    section_model: Any = model.annotation if model else None
+    field = section_model.model_fields.get(key) if _is_section(section_model) else None
     if field is None or not any(word in str(field.annotation) for word in ("list[", "dict[")):
         return text
     try:

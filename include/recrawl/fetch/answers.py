@@ -142,13 +142,16 @@ class AnswerHandler:
             return
         is_whole = answer.failure is None and answer.truncated in (None, TruncatedReason.LENGTH)
         has_body = headers is not None and answer.status is not None and 200 <= answer.status < 300 and is_whole
-        failure, status = answer.failure, answer.status if is_whole else None
+        # Where a redirect led, the failure says nothing about the host that was asked first.
+        failure, status = answer.failure if work.hop == 0 else None, answer.status if is_whole else None
+        detail = answer.detail if work.hop == 0 else f"{answer.request.url}: {answer.detail}".removesuffix(": ")
         if answer.request.url.startswith("ftp:"):  # RFC 9309 speaks of HTTP; the sense is the same
-            status = {None: 200, Outcome.NOT_FOUND: 404, Outcome.FORBIDDEN: 403}.get(failure)
-            has_body = failure is None
+            status = {None: 200, Outcome.NOT_FOUND: 404, Outcome.FORBIDDEN: 403}.get(answer.failure)
+            has_body = answer.failure is None
         body = decoded_body(answer, headers or ResponseHeaders(b""), MAX_ROBOTS_BYTES) if has_body else b""
         target = answer.request.url if work.hop else None
-        self._accept(work.key, RobotsFetch(status, body, answer.ended_at, failure, answer.detail, target))
+        detail = detail if status is None else ""
+        self._accept(work.key, RobotsFetch(status, body, answer.ended_at, failure, detail, target))
 
     def _follow_robots(self, work: RobotsWork, location: str) -> str:
         """Look for a robots.txt where a redirect points, also at another host (RFC 9309, section 2.3.1.2)."""
@@ -192,4 +195,3 @@ def _text(value: str | None) -> str | None:
         return value.encode("latin-1").decode("utf-8")
     except UnicodeDecodeError:
         return value
-

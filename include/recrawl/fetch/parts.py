@@ -196,4 +196,3 @@ class PartSpool:
 
     def _path(self, suffix: str) -> Path:
         return self._folder / (self._part.stem + suffix)
-

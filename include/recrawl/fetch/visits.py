@@ -96,9 +96,7 @@ class HostBook:
             for host, visit in visits.items()
         ]
 
-    def _row(
-        self, host: str, visit: _Visit, state: HostState[Work], gate: RobotsGate, zero: datetime
-    ) -> Row:
+    def _row(self, host: str, visit: _Visit, state: HostState[Work], gate: RobotsGate, zero: datetime) -> Row:
         lasting = self._of(host)
         robots = gate.digest_and_expiry(lasting.robots_key) if lasting.robots_key else None
         blocked_until = None if state.blocked_until is None else zero + timedelta(seconds=state.blocked_until)

@@ -52,7 +52,9 @@ def main() -> int:
 
 def _round(places: Places, trial: Trial) -> None:
     print(f"Crawling {trial.title}.")
-    print(f"One round through Airflow's DAG {DAG_ID}: about {sum(ABOUT_SECONDS.values()) // 60 + 1} minutes.", flush=True)
+    print(
+        f"One round through Airflow's DAG {DAG_ID}: about {sum(ABOUT_SECONDS.values()) // 60 + 1} minutes.", flush=True
+    )
     started_seconds = time.monotonic()
     settings = airflow_settings(places)
     environment = {
@@ -66,7 +68,7 @@ def _round(places: Places, trial: Trial) -> None:
     watcher = Watcher(trial.configuration, TaskLogs(home / "logs", DAG_ID))
     if not run_and_watch(trial.form, environment, log_file, watcher):
         raise RoundStateError(
-            f"The round did not finish: {watcher.fault or 'the log tells why.'}",
+            f"The round did not finish: {watcher.fault or 'Airflow could not run it.'}",
             f"{_AGAIN}\nThe whole log: {log_file}",
         )
     print_report(trial.configuration, trial.command)

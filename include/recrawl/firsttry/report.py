@@ -45,7 +45,10 @@ def summary_lines(row: dict[str, Any]) -> list[str]:
         ("known URLs", row["known_after"], "in all"),
         ("WARC files", f"{(row['warc_bytes'] or 0) / 1e6:.1f} MB", ""),
     ]
-    lines = [f"Round {row['round_number']} ({row['round_id']}): {row['round_state']}" + (f", {seconds:.0f} s" if seconds else "")]
+    lines = [
+        f"Round {row['round_number']} ({row['round_id']}): {row['round_state']}"
+        + (f", {seconds:.0f} s" if seconds else "")
+    ]
     for name, value, note in figures:
         lines.append(f"  {name:<20}{'-' if value is None else value!s:>10}  {note}".rstrip())
     return lines
@@ -55,18 +58,24 @@ def page_lines(page: dict[str, Any]) -> list[str]:
     """A page's title and the beginning of its text."""
     text = " ".join(str(page["text"]).split())
     cut = text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS].rsplit(" ", 1)[0] + " …"
-    return [f"One of its pages: {page['title']}", f"  {page['url']}", *textwrap.wrap(cut, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    return [
+        f"One of its pages: {page['title']}",
+        f"  {page['url']}",
+        *textwrap.wrap(cut, _WIDTH, initial_indent="  ", subsequent_indent="  "),
+    ]
 
 
 def queries(round_id: str, page: dict[str, Any] | None) -> list[str]:
-    """Three queries with ids that exist."""
-    asked = [f"SELECT host, count(*) AS pages FROM crawl.pages WHERE round_id = '{round_id}' GROUP BY host ORDER BY pages DESC"]
+    """Three queries with ids that exist; two where there is no page to ask about."""
+    in_round = f"WHERE round_id = '{round_id}'"
+    asked = [f"SELECT outcome, count(*) AS tries FROM crawl.fetches {in_round} GROUP BY outcome"]
     if page is None:
-        return [*asked, f"SELECT outcome, count(*) AS tries FROM crawl.fetches WHERE round_id = '{round_id}' GROUP BY outcome"]
+        return [*asked, f"SELECT skip_reason, count(*) AS urls FROM crawl.skips {in_round} GROUP BY skip_reason"]
+    chosen = page["url_id"]
     return [
         *asked,
-        f"SELECT url, state, last_status, inlinks, cash, next_fetch_at FROM crawl.urls WHERE url_id = {page['url_id']}",
-        f"SELECT src_url, anchor_text FROM crawl.links WHERE dst_url_id = {page['url_id']} LIMIT 10",
+        f"SELECT url, state, last_status, inlinks, cash, next_fetch_at FROM crawl.urls WHERE url_id = {chosen}",
+        f"SELECT dst_url, anchor_text FROM crawl.links WHERE src_url_id = {chosen} LIMIT 10",
     ]
 
 

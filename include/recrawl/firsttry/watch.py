@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from recrawl.config.model import Configuration
 from recrawl.live import live_figures
+from recrawl.orchestration.alerts import reason_in
 from recrawl.stages import STEP_NAMES, STEPS
 from recrawl.storage import Store
 
@@ -29,11 +30,13 @@ PROGRESS_SECONDS = 5.0
 #: About how long each step takes on a laptop with the sample web, start of Spark included.
 ABOUT_SECONDS = {"seed": 30, "frontier": 25, "fetch": 40, "parse": 35, "dedupe": 35, "rank": 60}
 
-_SAID = re.compile(rf"\d\d:\d\d:\d\d ((?:{'|'.join(STEP_NAMES)})\b.*)")
-_FAULT = re.compile(r"recrawl: (.+)")
+_SAID = re.compile(rf"(?:\d\d:\d\d:\d\d )?((?:{'|'.join(STEP_NAMES)}): .*)")
 _STARTING = re.compile(r"\[DAG TEST\] starting task_id=(\S+)")
 _RUNNING = re.compile(r"\[DAG TEST\] running task <TaskInstance: \S+ (\S+) ")
 _ENDING = re.compile(r"\[DAG TEST\] end task task_id=(\S+)")
+_FAILED = "Task failed with exception"
+#: dag.test() says so every second while a task waits for its next try.
+_WAITING = "No tasks to run. unrunnable tasks"
 _ROUND = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 _PURPOSES = {step.name: step.purpose for step in STEPS}
 
@@ -92,27 +95,43 @@ class Watcher:
         self._step_started_seconds = 0.0
         self._round_id = ""
         self._last_said_seconds = time.monotonic()
-        #: What the last fault said; empty while there is none.
+        self._waits_for_next_try = False
+        self._printed: list[str] = []
+        #: Why the last task failed; empty while none has.
         self.fault = ""
 
-    def take(self, line: str) -> None:
-        """Take one line of the run's log and say what a person should see of it."""
+    def take(self, line: str) -> bool:
+        """Take one line of the run's log and say what a person should see of it; whether to keep the line."""
         event = _event_of(line)
+        if event.startswith(_WAITING):
+            return False
         self._task_logs.take(event, line)
-        started, said, fault = _STARTING.search(event), _SAID.match(event), _FAULT.match(event)
-        found = _ROUND.search(event) if said or started else None
+        started, said = _STARTING.search(event), _SAID.match(event)
+        found = _ROUND.search(event) if said else None
         if found:
             self._round_id = found[0]
         if started:
-            self._step, self._step_started_seconds = started[1], time.monotonic()
-            self._say(f"{self._step}: {_PURPOSES.get(self._step, '')} (about {ABOUT_SECONDS.get(self._step, 30)} s)")
+            self._start(started[1])
         elif said:
             self._say(f"  {said[1]}")
-        elif fault:
-            self.fault = fault[1]
-            self._say(f"  {self.fault}")
-        elif "is marked as UP_FOR_RETRY" in event or "Marking task as UP_FOR_RETRY" in event:
-            self._say("  it failed and is tried again in a moment")
+        elif event == _FAILED:
+            self.fault = reason_in(self._printed) or "the log tells why."
+            self._waits_for_next_try = True
+            self._say(f"  {self._step} failed: {self.fault}")
+        else:
+            self._printed.append(event)
+        return True
+
+    def _start(self, step: str) -> None:
+        again = step == self._step
+        self._step, self._step_started_seconds = step, time.monotonic()
+        self._waits_for_next_try = False
+        self._printed.clear()
+        self._say(
+            f"{step}: once more"
+            if again
+            else f"{step}: {_PURPOSES.get(step, '')} (about {ABOUT_SECONDS.get(step, 30)} s)"
+        )
 
     def tick(self) -> None:
         """Say that the step still runs when nothing was said for a while."""
@@ -122,6 +141,8 @@ class Watcher:
         figures = live_figures(self._store, self._round_id) if self._step == "fetch" and self._round_id else None
         if figures is not None:
             self._say(f"  {figures.line()}")
+        elif self._waits_for_next_try:
+            self._say(f"  … {self._step} waits for its next try")
         elif self._step:
             self._say(f"  … {self._step}: {elapsed_seconds:.0f} s")
         else:
@@ -149,8 +170,8 @@ def run_and_watch(form: Mapping[str, Any], environment: Mapping[str, str], log_f
         with log_file.open("w", encoding="utf-8") as log:
             for line in _lines(process):
                 if line:
-                    log.write(line)
-                    watcher.take(line)
+                    if watcher.take(line):
+                        log.write(line)
                 else:
                     watcher.tick()
         return process.wait() == 0

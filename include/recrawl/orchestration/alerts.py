@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from recrawl.config.form import RoundForm
@@ -11,6 +13,10 @@ from recrawl.rounds import round_id_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+_SENTENCE = re.compile(r"\brecrawl: (.+)")
+_EXCEPTION = re.compile(r"(?:[\w$]+\.)*\w*(?:Error|Exception|Interrupt)\b(?:: |$)")
+_LONGEST_REASON = 400
 
 log = logging.getLogger("recrawl.alerts")
 
@@ -23,14 +29,26 @@ def explain_failure(context: Context) -> None:
 def failure_message(context: Context | dict[str, Any]) -> str:
     """The message about a failed step: what, which round, why, and the three ways on."""
     step = context["task_instance"].task_id
-    reason = context.get("exception")
-    first_line = str(reason).strip().splitlines()[0] if reason and str(reason).strip() else "the log above tells why"
+    reason = reason_in(str(context.get("exception") or "").splitlines()) or "the log above tells why."
     return (
-        f"The step {step} of run {_round_id(context)} failed: {first_line}\n"
+        f"The step {step} of run {_round_id(context)} failed: {reason}\n"
         "A round that was open stays open; what the next round reads has not changed, unless `rank` was folding, which "
         "is only rolled forward. Ways on: clear this task to try it again; trigger crawl_round, which goes on from the "
         "first unfinished step; or trigger it with on_open_round = abandon, which keeps what was captured."
     )
+
+
+def reason_in(lines: Iterable[str]) -> str:
+    """Why a job failed, from what it printed: its own sentence, else the last exception; empty without any."""
+    sentence = exception = first = ""
+    for line in lines:
+        text = line.strip()
+        first = first or text
+        said, raised = _SENTENCE.search(text), _EXCEPTION.match(text)
+        sentence = said[1] if said else sentence
+        exception = text if raised else exception
+    reason = sentence or exception or first
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]} …"
 
 
 def _round_id(context: Context | dict[str, Any]) -> str:

@@ -22,7 +22,9 @@ CONNECTION_VARIABLE = "AIRFLOW_CONN_SPARK_DEFAULT"
 _OURS_ALONE = ("AIRFLOW_HOME", "AIRFLOW__CORE__DAGS_FOLDER", "AIRFLOW__CORE__PLUGINS_FOLDER")
 
 
-def airflow_settings(places: Places, port: int = DEFAULT_PORT, log_ports: tuple[int, int] = (8793, 8794)) -> dict[str, str]:
+def airflow_settings(
+    places: Places, port: int = DEFAULT_PORT, log_ports: tuple[int, int] = (8793, 8794)
+) -> dict[str, str]:
     """The settings of the embedded Airflow: SQLite and logs in an ignored folder, loopback only.
 
     Args:
@@ -73,9 +75,7 @@ def spark_environment(places: Places) -> dict[str, str]:
 
 def spark_connection(configuration: Configuration) -> str:
     """Airflow's connection `spark_default`, as the JSON of its environment variable."""
-    return json.dumps(
-        {"conn_type": "spark", "host": spark_master(configuration), "extra": {"deploy-mode": "client"}}
-    )
+    return json.dumps({"conn_type": "spark", "host": spark_master(configuration), "extra": {"deploy-mode": "client"}})
 
 
 def process_environment(base: Mapping[str, str], settings: Mapping[str, str], places: Places) -> dict[str, str]:

@@ -87,6 +87,7 @@ class StageOperator(SparkSubmitOperator):
             configuration = load_configuration(overrides=form.overrides())
             reason = reason_to_skip(self.step.name, run_id, form, configuration)
             if reason:
+                self.log.info("%s: %s", self.step.name, reason)
                 raise AirflowSkipException(reason)
             self.conf = submit_settings(configuration)
             self.env_vars = spark_environment(Places())
@@ -122,7 +123,7 @@ def submit_settings(configuration: Configuration) -> dict[str, str]:
     return {name: value for name, value in settings.items() if not name.endswith((".secret.key", ".access.key"))}
 
 
-def stage_tasks(configuration: Configuration) -> list[StageOperator]:
+def stage_tasks(configuration: Configuration, jobs_folder: Path = JOBS_FOLDER) -> list[StageOperator]:
     """One task a step, in order, chained. To be called inside a DAG."""
     tasks: list[StageOperator] = []
     for step in STEPS:
@@ -130,6 +131,7 @@ def stage_tasks(configuration: Configuration) -> list[StageOperator]:
         task = StageOperator(
             task_id=step.name,
             step=step,
+            jobs_folder=jobs_folder,
             retries=step.retries,
             retry_delay=RETRY_DELAY,
             retry_exponential_backoff=2,

@@ -149,10 +149,14 @@ def wait_until_healthy(found: Running, places: Places) -> None:
             return
         elapsed = time.monotonic() - started
         if not _lives(found.pid):
-            raise EnvironmentFaultError(f"Airflow ended while it started.\n{_log_tail(places)}", f"Its log: {_log_file(places)}")
+            raise EnvironmentFaultError(
+                f"Airflow ended while it started.\n{_log_tail(places)}", f"Its log: {_log_file(places)}"
+            )
         if elapsed > START_SECONDS:
             waiting = ", ".join(part for part in PARTS if states.get(part) != "healthy")
-            raise EnvironmentFaultError(f"Not healthy after {elapsed:.0f} s: {waiting}.", f"Its log: {_log_file(places)}")
+            raise EnvironmentFaultError(
+                f"Not healthy after {elapsed:.0f} s: {waiting}.", f"Its log: {_log_file(places)}"
+            )
         if elapsed >= next_line:
             healthy = sum(states.get(part) == "healthy" for part in PARTS)
             print(f"  … {elapsed:.0f} s: {healthy} of {len(PARTS)} parts are healthy", flush=True)

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 from recrawl.errors import RecrawlError
-from recrawl.sampleweb.server import SampleWeb
+from recrawl.sampleweb.server import ADDRESS, SampleWeb
 
 
 def main() -> int:
     """The command; its exit status."""
     parser = argparse.ArgumentParser(prog="python -m recrawl.sampleweb", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="the port on 127.0.0.1; 0 for any that is free")
+    parser.add_argument("--address", default=ADDRESS, help="the address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="the port; 0 for any that is free")
     parser.add_argument("--write-hosts", type=Path, help="a file for the host names, in the form of /etc/hosts")
     parser.add_argument("--write-seeds", type=Path, help="a file for the seeds, a URL a line")
     parser.add_argument("--count-file", type=Path, help="a file that counts the starts; pages change with each start")
@@ -23,7 +24,7 @@ def main() -> int:
     # Blocked before any thread starts, so that no signal is lost and none ends the process.
     signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
     try:
-        web = SampleWeb(arguments.port)
+        web = SampleWeb(arguments.port, address=arguments.address)
     except RecrawlError as error:
         print(error, file=sys.stderr)
         return error.exit_status
@@ -34,7 +35,7 @@ def main() -> int:
             web.write_hosts(arguments.write_hosts)
         if arguments.write_seeds:
             web.write_seeds(arguments.write_seeds)
-        print(f"The sample web listens on 127.0.0.1:{web.port}:", *web.seeds(), sep="\n", flush=True)
+        print(f"The sample web listens on {web.address}:{web.port}:", *web.seeds(), sep="\n", flush=True)
         signal.sigwait(stop_signals)
     return 0
 

@@ -24,20 +24,21 @@ class SampleWeb:
     """The sample web, as a context manager.
 
     Args:
-        port: the port on 127.0.0.1; 0 for any that is free.
+        port: the port; 0 for any that is free.
         edition: what the changing pages change with; None: the number of the day.
 
     Raises:
         EnvironmentFaultError: the port is taken.
     """
 
-    def __init__(self, port: int = 0, edition: int | None = None) -> None:
+    def __init__(self, port: int = 0, edition: int | None = None, address: str = ADDRESS) -> None:
+        self.address = address
         self.edition = int(time.time()) // _DAY_SECONDS if edition is None else edition
         try:
-            self._server = _Server(port, self)
+            self._server = _Server(address, port, self)
         except OSError as error:
             raise EnvironmentFaultError(
-                f"The sample web can't listen on {ADDRESS}:{port}: {error.strerror}.", "Choose another port, or 0."
+                f"The sample web can't listen on {address}:{port}: {error.strerror}.", "Choose another port, or 0."
             ) from None
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="sample-web", daemon=True)
@@ -59,7 +60,7 @@ class SampleWeb:
 
     def hosts(self) -> dict[str, str]:
         """The address of each host name."""
-        return dict.fromkeys(_SITES, ADDRESS)
+        return dict.fromkeys(_SITES, self.address)
 
     def write_seeds(self, path: Path) -> None:
         """Write a seed file, a URL a line."""
@@ -75,9 +76,9 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 1024
 
-    def __init__(self, port: int, web: SampleWeb) -> None:
+    def __init__(self, address: str, port: int, web: SampleWeb) -> None:
         self.web = web
-        super().__init__((ADDRESS, port), _Handler)
+        super().__init__((address, port), _Handler)
 
     def server_bind(self) -> None:
         # HTTPServer's would ask the DNS for this machine's name.

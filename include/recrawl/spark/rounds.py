@@ -78,9 +78,7 @@ class Round:
 
 def frozen_configuration(configuration: Configuration, form: RoundForm) -> str:
     """What `rounds.configuration` holds: settings without secrets, and the trigger form."""
-    return json.dumps(
-        {"settings": configuration.without_secrets(), "form": json.loads(form.to_json())}, sort_keys=True
-    )
+    return json.dumps({"settings": configuration.without_secrets(), "form": json.loads(form.to_json())}, sort_keys=True)
 
 
 def all_rounds(tables: Tables) -> list[Round]:

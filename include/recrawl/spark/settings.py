@@ -74,7 +74,11 @@ def spark_settings(configuration: Configuration) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS if local else "-Xss4m",
     }
     if local:
-        settings |= {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        settings |= {
+            "spark.ui.enabled": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+        }
     return settings | _object_store_settings(configuration) | configuration.spark.extra
 
 

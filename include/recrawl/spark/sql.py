@@ -47,7 +47,7 @@ def open_sql(spark: SparkSession, store: Store, at_versions: Mapping[str, int] |
     Returns:
         The tables defined.
     """
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION '{store.uri(TABLES_FOLDER)}'")
     defined = []
     for name, table in TABLES.items():
         if not store.exists(f"{TABLES_FOLDER}/{name}/_delta_log"):

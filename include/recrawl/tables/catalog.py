@@ -90,7 +90,7 @@ _ALL = (
     ),
     _table(
         "seeds", "A seed of the lasting root set.", L, "seed", "url_id",
-        "url_id url host raw_seed credit_granted scope tags manual_priority added_at added_by request_url?",
+        "url_id url host registered_domain raw_seed credit_granted scope tags manual_priority added_at added_by request_url?",
     ),
     _table(
         "overrides", "A person's decision in force.", L, "seed", "subject override_kind",
@@ -156,7 +156,7 @@ _ALL = (
     ),
     _table(
         "discovered", "A link target of the round.", E, "dedupe", "round_id url_id",
-        "round_id url_id url request_url? host is_new cash_received inlinks min_depth due_at_once seed_tag",
+        "round_id url_id url request_url? host registered_domain? is_new cash_received inlinks min_depth due_at_once seed_tag",
     ),
     _table(
         "url_updates", "The round's after-image of a touched URL.", E, "rank", "round_id url_id",

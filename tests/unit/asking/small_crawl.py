@@ -115,7 +115,15 @@ def small_crawl(folder: Path) -> SmallCrawl:
     host = {"bucket": bucket_of("example.org", 16), "host": "example.org"}
     crawl.write("hosts", {**host, "registered_domain": registered_domain("example.org"), "url_count": 3})
     crawl.write(
-        "seeds", {"url_id": url_id(HOME), "url": HOME, "host": "example.org", "scope": "host", "raw_seed": HOME}
+        "seeds",
+        {
+            "url_id": url_id(HOME),
+            "url": HOME,
+            "host": "example.org",
+            "scope": "host",
+            "raw_seed": HOME,
+            "registered_domain": "example.org",
+        },
     )
     crawl.write(
         "robots",

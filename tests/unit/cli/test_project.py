@@ -73,5 +73,16 @@ def test_the_sample_web_is_served_until_told_to_stop(tmp_path: Path) -> None:
         assert server.stdout is not None
         assert "127.0.0.1" in server.stdout.readline()
         server.terminate()
+        server.communicate()
     assert server.returncode == 0
     assert seeds.read_text(encoding="utf-8").startswith("http://")
+
+
+def test_doctor_says_how_each_thing_is_and_fails_on_a_problem(recrawl: Recrawl) -> None:
+    status = recrawl("doctor", "--json")
+    findings = {finding["name"]: finding for finding in recrawl.json()}
+    assert findings["Python"]["level"] == "ok"
+    assert status == int(any(finding["level"] == "problem" for finding in findings.values()))
+    assert recrawl("doctor", "--root", "/dev/null/crawl") == 1
+    storage = next(line for line in recrawl.out.splitlines() if " storage " in line)
+    assert storage.startswith("problem")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +63,12 @@ def test_statements_end_at_their_semicolon() -> None:
     lines = ["SELECT 1;", "", "SELECT", "2 -- ; no", ";", ";", "SELECT 3"]
     assert list(statements(iter(lines))) == ["SELECT 1", "SELECT\n2 -- ; no", "SELECT 3"]
     assert list(statements(iter(["SELECT 1;", "quit", "SELECT 2;"]))) == ["SELECT 1"]
+
+
+def test_sql_before_the_first_round(recrawl: Recrawl, tmp_path: Path) -> None:
+    for engine in ("spark", "arrow"):
+        assert recrawl("sql", "--root", str(tmp_path / "new"), "--engine", engine, "SELECT * FROM crawl.urls") == 1
+        assert "first round" in recrawl.err
 
 
 def test_undo_names_the_rounds_and_asks(recrawl: Recrawl) -> None:

@@ -1,0 +1,88 @@
+"""`dns.servers`: names asked of a name server of our own, cached, failures too."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from recrawl.clock import SystemClock
+from recrawl.config.load import load_configuration
+from recrawl.fetch.partition import run_partition
+from tests.fetch.crawl import FAST, plan_of, rows, task_of
+from tests.web import MisbehavingWeb
+
+
+class NameServer:
+    """Answers A queries from a table, anything else with NXDOMAIN; over UDP on loopback."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+        self.queries: list[str] = []
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._socket.sendto(b"", self._socket.getsockname())
+        self._thread.join()
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            query, sender = self._socket.recvfrom(4096)
+            if not query:
+                return
+            self._socket.sendto(self._answer(query), sender)
+
+    def _answer(self, query: bytes) -> bytes:
+        labels, position = [], 12
+        while query[position]:
+            length = query[position]
+            labels.append(query[position + 1 : position + 1 + length].decode())
+            position += 1 + length
+        question = query[12 : position + 5]
+        name, is_a = ".".join(labels).lower(), question[-4:-2] == b"\0\1"
+        if is_a:
+            self.queries.append(name)
+        address = self.names.get(name)
+        if address is None:
+            return query[:2] + b"\x81\x83\0\1\0\0\0\0\0\0" + question
+        if not is_a:
+            return query[:2] + b"\x81\x80\0\1\0\0\0\0\0\0" + question
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(address)
+        return query[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + question + record
+
+
+@pytest.fixture
+def name_server() -> Iterator[NameServer]:
+    server = NameServer({"a.test": "127.0.0.1", "rebound.test": "169.254.169.254"})
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("engine", ["curl", "requests"])
+def test_names_are_asked_once_and_guarded(tmp_path: Path, name_server: NameServer, engine: str) -> None:
+    settings = load_configuration(
+        environment={},
+        overrides={
+            "storage": {"root": str(tmp_path)},
+            "fetch": FAST | {"engine": engine},
+            "dns": {"servers": [name_server.address]},
+        },
+    )
+    with MisbehavingWeb(["a.test"]) as web:
+        hosts = ("a.test", "missing.test", "rebound.test")
+        plan = plan_of(web.url(host, f"/page/{number}.html") for host in hosts for number in (1, 2, 3))
+        run_partition(task_of(settings), plan, SystemClock(), Random(1))
+    outcomes = {row["host"].partition(":")[0]: row["outcome"] for row in rows(settings, "fetches")}
+    assert outcomes == {"a.test": "ok", "missing.test": "dns_error", "rebound.test": "address_refused"}
+    assert name_server.queries.count("a.test") == 1
+    missing = [row["detail"] for row in rows(settings, "fetches") if row["host"].startswith("missing")]
+    assert len(missing) == 3 and all("missing.test does not resolve" in detail for detail in missing)

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from recrawl.bootstrap.places import Places
-from recrawl.orchestration.environment import CONNECTION_VARIABLE, airflow_settings, spark_connection
 from recrawl.config import load_configuration
+from recrawl.orchestration.environment import CONNECTION_VARIABLE, airflow_settings, spark_connection
 from recrawl.spark.settings import DELTA_JARS, JARS_VARIABLE
 
 FOLDER = Path(tempfile.mkdtemp(prefix="recrawl-test-airflow-"))

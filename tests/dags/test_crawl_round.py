@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from recrawl.config.form import RoundForm
 from recrawl.config.load import PROJECT_FOLDER
 from recrawl.stages import STEP_NAMES, STEPS
@@ -39,7 +41,7 @@ def test_every_file_in_dags_is_a_dag_of_its_name() -> None:
 
 def test_tasks_are_the_steps_in_order(dag: Any) -> None:
     assert [task.task_id for task in dag.topological_sort()] == list(STEP_NAMES)
-    for earlier, later in zip(STEP_NAMES, STEP_NAMES[1:], strict=False):
+    for earlier, later in itertools.pairwise(STEP_NAMES):
         assert dag.task_dict[earlier].downstream_task_ids == {later}
 
 
@@ -59,7 +61,14 @@ def test_one_run_at_a_time_and_no_catching_up(dag: Any) -> None:
 
 def test_the_manual_explains_what_operators_ask(dag: Any) -> None:
     manual = dag.doc_md
-    for words in ("plan_only", "Backfill", "on_open_round", "recrawl stop", "/api/v2/dags/crawl_round/dagRuns", *STEP_NAMES):
+    for words in (
+        "plan_only",
+        "Backfill",
+        "on_open_round",
+        "recrawl stop",
+        "/api/v2/dags/crawl_round/dagRuns",
+        *STEP_NAMES,
+    ):
         assert words in manual
 
 

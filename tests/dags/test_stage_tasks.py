@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from recrawl.assignment import Assignment, save_assignment
 from recrawl.config import load_configuration
 from recrawl.config.form import RoundForm
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 
 RUN_ID = "20261130T030000.000000Z"
 
-_JOB = '''
+_JOB = """
 import json, pathlib, sys
 folder = pathlib.Path({folder!r})
 calls = folder / "calls.jsonl"
@@ -36,9 +37,9 @@ if left:
     failures.write_text(str(left - 1))
     print("recrawl: The uplink is down. Plug it in.", file=sys.stderr)
     sys.exit(1)
-'''
+"""
 
-_DAG = '''
+_DAG = """
 from datetime import datetime, timedelta, UTC
 from pathlib import Path
 from airflow.sdk import DAG
@@ -53,7 +54,7 @@ with DAG("small_round", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UT
     for task in stage_tasks(load_configuration(), Path({folder!r})):
         task.retry_delay = timedelta(seconds=0)
         task.retry_exponential_backoff = 0
-'''
+"""
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_a_step_that_fails_once_is_tried_again(small_round: tuple[Any, Path]) ->
 
 
 def test_a_step_that_keeps_failing_stops_the_round_and_says_why(
-    small_round: tuple[Any, Path], capfd: pytest.CaptureFixture[str]
+    small_round: tuple[Any, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     dag, folder = small_round
     retries = next(step.retries for step in STEPS if step.name == "parse")
@@ -126,7 +127,7 @@ def test_a_step_that_keeps_failing_stops_the_round_and_says_why(
     assert run.state == "failed"
     assert [call[0] for call in calls(folder)].count("parse") == retries + 1
     assert states(run)["rank"] == "upstream_failed"
-    assert "failed: The uplink is down. Plug it in." in "".join(capfd.readouterr())
+    assert "failed: The uplink is down. Plug it in." in caplog.text
 
 
 def test_plan_only_skips_what_fetches_and_lets_rank_take_the_plan_back(small_round: tuple[Any, Path]) -> None:
@@ -155,7 +156,9 @@ def test_steps_done_before_are_skipped(tmp_path: Path, monkeypatch: pytest.Monke
     open_round = "20261129T030000.000000Z"
     save_assignment(
         Store(configuration.storage),
-        Assignment(RUN_ID, open_round, "parse", abandon=False, plan_only=False, started_at=datetime(2026, 11, 30, tzinfo=UTC)),
+        Assignment(
+            RUN_ID, open_round, "parse", abandon=False, plan_only=False, started_at=datetime(2026, 11, 30, tzinfo=UTC)
+        ),
     )
     reasons = {step: reason_to_skip(step, RUN_ID, RoundForm(), configuration) for step in STEP_NAMES}
     assert [step for step, reason in reasons.items() if reason] == ["frontier", "fetch"]

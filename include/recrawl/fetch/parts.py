@@ -171,7 +171,7 @@ class PartSpool:
             self.add_row(table, row)
         if self._writer is not None:
             summary = self._writer.close()
-            write_cdxj(self._path(WARC_SUFFIX), self._path(CDXJ_SUFFIX), self._part.stem + WARC_SUFFIX)
+            write_cdxj(self._writer.entries, self._path(CDXJ_SUFFIX), self._part.stem + WARC_SUFFIX)
             self.add_row("warc_files", warc_file_row(self._part, summary, self._clock.now()))
             self.published.append(self.warc_file)
             self._closed_warc_bytes = summary.bytes

@@ -21,7 +21,7 @@ from recrawl.fetch.journal import (
 from recrawl.fetch.parts import MARKS_SUFFIX, last_mark, publish_part, warc_file_row
 from recrawl.storage import Store
 from recrawl.tables.vocabulary import HOST_FAULTS
-from recrawl.warc.cdxj import write_cdxj
+from recrawl.warc.cdxj import read_entries, write_cdxj
 from recrawl.warc.salvage import cut_to_whole_members, summary_of
 
 
@@ -61,7 +61,7 @@ def _salvage_part(store: Store, folder: Path, part: PartName, clock: Clock) -> b
         lines += [("host_visits", row) for row in host_visits_of(lines)]
     if warc.exists():
         lines = [(table, row) for table, row in lines if table != "warc_files"]
-        write_cdxj(warc, cdxj, part.stem + WARC_SUFFIX)
+        write_cdxj(read_entries(warc), cdxj, part.stem + WARC_SUFFIX)
         lines.append(("warc_files", warc_file_row(part, summary_of(warc), clock.now())))
     _rewrite(journal, marks, lines, warc_bytes)
     publish_part(store, folder, part)

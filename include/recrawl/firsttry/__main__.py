@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ def main() -> int:
     parser.add_argument("--seeds", help="a seed file: a URL a line; without it the sample web is crawled")
     arguments = parser.parse_args()
     places = Places()
+    # Also when it is ended by a signal, the sample web and the round's processes end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         airflow = running(places)
         if airflow is not None:

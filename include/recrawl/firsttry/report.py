@@ -26,7 +26,7 @@ def print_report(configuration: Configuration, command: str) -> None:
     page = _best_page(reader, row["round_id"])
     if page is not None:
         print("\n" + "\n".join(page_lines(page)))
-    print("\nAsk on (no waiting for Spark):")
+    print("\nAsk on, in Spark SQL (about 10 s to start; with --engine arrow at once):")
     for query in queries(row["round_id"], page):
         print(f'  {command} sql "{query}"')
 
@@ -43,7 +43,7 @@ def summary_lines(row: dict[str, Any]) -> list[str]:
         ("skipped", row["skipped_after_plan"], "each with its reason in crawl.skips"),
         ("new URLs", row["new_urls"], "found in links"),
         ("known URLs", row["known_after"], "in all"),
-        ("WARC files", f"{(row['warc_bytes'] or 0) / 1e6:.1f} MB", ""),
+        ("WARC files", f"{(row['warc_bytes'] or 0) / 1e3:,.0f} kB", ""),
     ]
     lines = [
         f"Round {row['round_number']} ({row['round_id']}): {row['round_state']}"

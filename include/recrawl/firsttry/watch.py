@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from recrawl.stages import STEP_NAMES, STEPS
 from recrawl.storage import Store
 
 PROGRESS_SECONDS = 5.0
+_PATIENCE_SECONDS = 15.0
 
 #: About how long each step takes on a laptop with the sample web, start of Spark included.
 ABOUT_SECONDS = {"seed": 30, "frontier": 25, "fetch": 40, "parse": 35, "dedupe": 35, "rank": 60}
@@ -148,6 +150,10 @@ class Watcher:
         else:
             self._say("  … Airflow starts")
 
+    def close(self) -> None:
+        """End the log of a task that was cut off."""
+        self._task_logs.close()
+
     def _say(self, text: str) -> None:
         print(text, flush=True)
         self._last_said_seconds = time.monotonic()
@@ -165,6 +171,8 @@ def run_and_watch(form: Mapping[str, Any], environment: Mapping[str, str], log_f
         env={**environment, "AIRFLOW__LOGGING__JSON_LOGS": "True"},
         encoding="utf-8",
         errors="replace",
+        # A group of its own, so that it can be ended with all that it started.
+        start_new_session=True,
     )
     try:
         with log_file.open("w", encoding="utf-8") as log:
@@ -176,9 +184,19 @@ def run_and_watch(form: Mapping[str, Any], environment: Mapping[str, str], log_f
                     watcher.tick()
         return process.wait() == 0
     finally:
+        watcher.close()
         if process.poll() is None:
-            process.terminate()
-            process.wait(30)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End the run with its Spark application: by an interrupt, else by force."""
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        process.wait(_PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _lines(process: subprocess.Popen[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from recrawl.config.model import Storage
 from recrawl.errors import TableError
+from recrawl.spark.direct import read_files, small_snapshot_files
 from recrawl.spark.schema import schema_of
 from recrawl.storage import Store
 from recrawl.tables.catalog import MODEL_VERSION, TABLES, TABLES_FOLDER, Table, TableKind
@@ -84,14 +85,23 @@ class Tables:
 
     def read(self, table: str, version: int | None = None) -> DataFrame:
         """A table, at a Delta version or now."""
-        reader = self.spark.read.format("delta")
-        if version is not None:
-            reader = reader.option("versionAsOf", version)
-        return reader.load(self.path(table))
+        return self._snapshot(table, version, {})
 
     def read_slice(self, table: str, round_id: str) -> DataFrame:
         """A round's rows of an event table."""
-        return self.read(table).where(F.col("round_id") == round_id)
+        return self._snapshot(table, None, {"round_id": round_id})
+
+    def _snapshot(self, table: str, version: int | None, partitions: dict[str, str]) -> DataFrame:
+        files = small_snapshot_files(self.store, table, version, partitions)
+        if files is not None:
+            return read_files(self.spark, self.store, table, files)
+        reader = self.spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        rows = reader.load(self.path(table))
+        for name, value in partitions.items():
+            rows = rows.where(F.col(name) == value)
+        return rows
 
     def version(self, table: str) -> int:
         """The newest Delta version of a table, from the names of its commits."""
@@ -110,15 +120,14 @@ class Tables:
         declared = TABLES[table]
         if declared.kind is not TableKind.EVENT:
             raise TableError(f"{table} has no slices.")
-        where = f"round_id = '{round_id}'" + (f" AND step = '{step}'" if step else "")
-        (
-            conform(rows, table)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", where)
-            .option("userMetadata", round_id)
-            .save(self.path(table))
-        )
+        partitions = {"round_id": round_id} | ({"step": step} if step else {})
+        writer = conform(rows, table).write.format("delta").option("userMetadata", round_id)
+        if small_snapshot_files(self.store, table, None, partitions) == []:
+            # Nothing to replace: an append is one commit without a look at the table's files.
+            writer.mode("append").save(self.path(table))
+            return
+        where = " AND ".join(f"{name} = '{value}'" for name, value in partitions.items())
+        writer.mode("overwrite").option("replaceWhere", where).save(self.path(table))
 
     def replace_ledger(self, table: str, rows: DataFrame, where: str | None = None) -> None:
         """Replace a ledger's rows: all of them, or those that `where` selects."""

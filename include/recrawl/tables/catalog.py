@@ -54,7 +54,10 @@ class Table:
     @property
     def partition_by(self) -> tuple[str, ...]:
         """The partition columns."""
-        return {TableKind.STATE: ("bucket",), TableKind.EVENT: ("round_id",), TableKind.LEDGER: ()}[self.kind]
+        if self.kind is TableKind.EVENT:
+            # Where several steps write a table, each has its own slice to replace.
+            return ("round_id", "step") if "step" in self.column_names else ("round_id",)
+        return ("bucket",) if self.kind is TableKind.STATE else ()
 
 
 def _table(name: str, sentence: str, kind: TableKind, owner: str, key: str, columns: str) -> Table:

@@ -88,6 +88,9 @@ def properties(table: Table, undo_days: int) -> dict[str, str]:
         names = {column.name for column in table.columns}
         values["delta.enableDeletionVectors"] = "true"
         values["delta.dataSkippingStatsColumns"] = ",".join(name for name in STATISTICS_COLUMNS if name in names)
+    if table.kind is TableKind.EVENT:
+        # Slices are pruned by their partition; nothing else of an event is sorted.
+        values["delta.dataSkippingNumIndexedCols"] = "0"
     return values
 
 

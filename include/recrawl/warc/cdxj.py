@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from recrawl.errors import WarcError
 from recrawl.urls.canonical import canonical_with
 from recrawl.urls.domains import surt
-from recrawl.warc.reader import StoredCapture, iterate
+from recrawl.warc.reader import StoredCapture, iterate, parse_response_head
 from recrawl.warc.records import RecordPlace
 
 REVISIT_MIME = "warc/revisit"
@@ -17,39 +20,71 @@ REVISIT_MIME = "warc/revisit"
 _KEY_RULES = ("drop_userinfo", "drop_fragment", "trailing_dot", "sort_query")
 
 
-def cdxj_lines(warc_path: Path, warc_name: str) -> list[str]:
-    """The sorted CDXJ lines of a WARC file's response and revisit records.
+class IndexEntry(NamedTuple):
+    """What the index says of a capture.
+
+    Attributes:
+        offset: where its record begins, in bytes.
+        length: its compressed length in bytes.
+        mime: the declared media type, `REVISIT_MIME` or "unk".
+        digest: the labelled payload digest; empty when it is not known.
+    """
+
+    url: str
+    date: datetime
+    offset: int
+    length: int
+    mime: str
+    status: int | None
+    digest: str
+
+
+def index_entry(
+    url: str, place: RecordPlace, response_head: bytes, payload_digest: str, *, is_revisit: bool
+) -> IndexEntry:
+    """The entry of a capture that has just been written; the same as that of the record read back."""
+    status, http_headers = parse_response_head(response_head)
+    mime = REVISIT_MIME if is_revisit else _declared_mime(http_headers)
+    return IndexEntry(url, place.date.astimezone(UTC), place.offset, place.length, mime, status, payload_digest)
+
+
+def cdxj_lines(entries: Iterable[IndexEntry], warc_name: str) -> list[str]:
+    """The sorted CDXJ lines of captures.
 
     A line is the SURT key, the 14-digit time and a JSON object whose values are text: url, mime,
     status, digest, length, offset, filename.
 
     Args:
-        warc_path: the local file.
-        warc_name: its name as readers of the index will look for it.
+        warc_name: the WARC file's name as readers of the index will look for it.
+    """
+    # By bytes, as binary searches in such files compare.
+    return sorted((_line(entry, warc_name) for entry in entries), key=str.encode)
+
+
+def read_entries(warc_path: Path) -> list[IndexEntry]:
+    """The entries of a local WARC file's response and revisit records.
 
     Raises:
         WarcError: the file can't be read.
     """
     try:
         with warc_path.open("rb") as file:
-            lines = [
-                _line(place, capture, warc_name)
+            return [
+                _entry(place, capture)
                 for place, capture in iterate(file, max_bytes=0)
                 if capture.record_type in ("response", "revisit")
             ]
     except OSError as error:
         raise WarcError(f"The WARC file {warc_path} can't be read: {error.strerror}.") from None
-    # By bytes, as binary searches in such files compare.
-    return sorted(lines, key=str.encode)
 
 
-def write_cdxj(warc_path: Path, cdxj_path: Path, warc_name: str) -> int:
-    """Write the CDXJ index of a WARC file; the number of its lines.
+def write_cdxj(entries: Iterable[IndexEntry], cdxj_path: Path, warc_name: str) -> int:
+    """Write the CDXJ index of captures; the number of its lines.
 
     Raises:
-        WarcError: the WARC file can't be read or the index can't be written.
+        WarcError: the index can't be written.
     """
-    lines = cdxj_lines(warc_path, warc_name)
+    lines = cdxj_lines(entries, warc_name)
     try:
         cdxj_path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
     except OSError as error:
@@ -57,19 +92,27 @@ def write_cdxj(warc_path: Path, cdxj_path: Path, warc_name: str) -> int:
     return len(lines)
 
 
-def _line(place: RecordPlace, capture: StoredCapture, warc_name: str) -> str:
-    content_type = next((value for name, value in capture.http_headers if name.lower() == "content-type"), "")
-    mime = content_type.partition(";")[0].strip().lower()
+def _entry(place: RecordPlace, capture: StoredCapture) -> IndexEntry:
+    mime = REVISIT_MIME if capture.record_type == "revisit" else _declared_mime(capture.http_headers)
+    return IndexEntry(capture.url, place.date, place.offset, place.length, mime, capture.status, capture.payload_digest)
+
+
+def _declared_mime(http_headers: list[tuple[str, str]]) -> str:
+    content_type = next((value for name, value in http_headers if name.lower() == "content-type"), "")
+    return content_type.partition(";")[0].strip().lower() or "unk"
+
+
+def _line(entry: IndexEntry, warc_name: str) -> str:
     fields = {
-        "url": capture.url,
-        "mime": REVISIT_MIME if capture.record_type == "revisit" else mime or "unk",
-        "status": "-" if capture.status is None else str(capture.status),
-        "digest": capture.payload_digest or "-",
-        "length": str(place.length),
-        "offset": str(place.offset),
+        "url": entry.url,
+        "mime": entry.mime,
+        "status": "-" if entry.status is None else str(entry.status),
+        "digest": entry.digest or "-",
+        "length": str(entry.length),
+        "offset": str(entry.offset),
         "filename": warc_name,
     }
-    return f"{_key(capture.url)} {place.date:%Y%m%d%H%M%S} {json.dumps(fields, ensure_ascii=False)}"
+    return f"{_key(entry.url)} {entry.date:%Y%m%d%H%M%S} {json.dumps(fields, ensure_ascii=False)}"
 
 
 def _key(url: str) -> str:

@@ -118,7 +118,7 @@ def _capture(record: WarcRecord, max_bytes: int) -> StoredCapture:
     http_headers: list[tuple[str, str]] = []
     head, start = _split_block(record) if is_http else (b"", b"")
     if is_http:
-        status, http_headers = _parse_head(head)
+        status, http_headers = parse_response_head(head)
     encodings = content_encodings([value for name, value in http_headers if name.lower() == "content-encoding"])
     decoder = StreamDecoder(encodings, max_bytes)
     body = _body(record, start, len(head), decoder) if max_bytes > 0 else b""
@@ -150,7 +150,8 @@ def _split_block(record: WarcRecord) -> tuple[bytes, bytes]:
     return block, b""
 
 
-def _parse_head(head: bytes) -> tuple[int | None, list[tuple[str, str]]]:
+def parse_response_head(head: bytes) -> tuple[int | None, list[tuple[str, str]]]:
+    """The status (None without a status line) and the headers, as `StoredCapture` has them."""
     start_line, *lines = _FOLD.sub(b" ", head).decode("latin-1").split("\n")
     status = _STATUS_LINE.match(start_line.encode("latin-1"))
     headers = []

@@ -21,7 +21,7 @@ RENAMED_TRANSFER_ENCODING = b"X-Crawler-Transfer-Encoding"
 
 _TRANSFER_ENCODING = re.compile(rb"^Transfer-Encoding(?=[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 _NEWER_STATUS_LINE = re.compile(rb"HTTP/([23])(?:\.0)?[ \t]+(\d{3})[ \t]*([^\r\n]*)")
-_NEWER_REQUEST_LINE = re.compile(rb"([^\r\n]*) HTTP/[23](?:\.0)?[ \t]*(?=\r?\n|$)")
+_NEWER_VERSION = re.compile(rb" HTTP/[23](?:\.0)?[ \t]*\r?$")
 _BLANK_LINES = re.compile(rb"(?:\r?\n){2,}")
 
 
@@ -120,7 +120,14 @@ def stored_response_head(head: bytes) -> tuple[bytes, str | None]:
 
 def stored_request_head(head: bytes) -> bytes:
     """The request head as it is stored: in the form of HTTP/1.1, ended by one blank line."""
-    return _NEWER_REQUEST_LINE.sub(rb"\1 HTTP/1.1", _one_blank_line(head), count=1)
+    head = _one_blank_line(head)
+    line_bytes = head.find(b"\n")
+    # The engines speak HTTP/1 almost always, and a search costs less than a pattern.
+    if head.find(b" HTTP/1.", 0, line_bytes) >= 0:
+        return head
+    line = head[:line_bytes]
+    end = b" HTTP/1.1\r" if line.endswith(b"\r") else b" HTTP/1.1"
+    return _NEWER_VERSION.sub(end, line) + head[line_bytes:]
 
 
 def _one_blank_line(head: bytes) -> bytes:
@@ -150,7 +157,7 @@ def parse_warc_date(text: str) -> datetime:
     day, clock, fraction = match[1], match[2] or "00:00:00", (match[3] or "")[:6]
     if len(clock) == 5:
         clock += ":00"
-    return datetime.strptime(f"{day}T{clock}.{fraction:0<6}", "%Y-%m-%dT%H:%M:%S.%f").replace(tzinfo=UTC)
+    return datetime.fromisoformat(f"{day}T{clock}.{fraction:0<6}+00:00").replace(tzinfo=UTC)
 
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?Z)?")

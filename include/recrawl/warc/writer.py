@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -14,6 +15,7 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from recrawl.errors import WarcError
+from recrawl.warc.cdxj import IndexEntry, index_entry
 from recrawl.warc.records import (
     PROFILE_PREFIX,
     Exchange,
@@ -33,6 +35,8 @@ STREAM_OVER_BYTES = 64 * 1024
 
 _FILE_BUFFER_BYTES = 256 * 1024
 
+_NOT_IN_HEADERS = re.compile(r"[\x00-\x20]")
+
 _Fields = list[tuple[str, str]]
 
 
@@ -48,6 +52,9 @@ class PartWriter:
         WarcError: the file exists already or can't be written; `write`, `flush` and `close`
             raise it too. After a failed `write` the file may end in part of a record, which
             `salvage.cut_to_whole_members` removes.
+
+    Attributes:
+        entries: what a CDXJ index says of the captures written, in their order.
     """
 
     def __init__(self, path: Path, warcinfo: Mapping[str, str], created_at: datetime) -> None:
@@ -55,6 +62,7 @@ class PartWriter:
         self._sha256 = hashlib.sha256()
         self._bytes_written = 0
         self._records = 0
+        self.entries: list[IndexEntry] = []
         self._created_at = created_at
         self._first_date: datetime | None = None
         self._last_date: datetime | None = None
@@ -119,7 +127,10 @@ class PartWriter:
             self._append_related("metadata", "application/warc-fields", block, record_id, shared)
         self._first_date = min(self._first_date or exchange.started_at, exchange.started_at)
         self._last_date = max(self._last_date or exchange.started_at, exchange.started_at)
-        return RecordPlace(offset, length, record_id, exchange.started_at)
+        place = RecordPlace(offset, length, record_id, exchange.started_at)
+        is_revisit = exchange.revisit is not None
+        self.entries.append(index_entry(exchange.url, place, head, exchange.payload_digest, is_revisit=is_revisit))
+        return place
 
     def flush(self) -> None:
         """Hand all whole records to the operating system, so that they survive this process."""
@@ -216,7 +227,7 @@ def _warc_fields(fields: Mapping[str, str]) -> bytes:
 
 
 def _header_value(url: str) -> str:
-    if any(character <= " " for character in url):
+    if _NOT_IN_HEADERS.search(url):
         raise WarcError(f"{url!r} is no URL: it holds a space or a control character.")
     return url
 

@@ -20,7 +20,7 @@ from recrawl.errors import WarcError
 from recrawl.tables.vocabulary import TruncatedReason
 from recrawl.warc.check import check_warc
 from recrawl.warc.reader import iterate, read_capture
-from recrawl.warc.records import RevisitOf, RevisitProfile, parse_warc_date, warc_date
+from recrawl.warc.records import RevisitOf, RevisitProfile, parse_warc_date, stored_request_head, warc_date
 from recrawl.warc.writer import STREAM_OVER_BYTES, PartWriter
 from tests.unit.warc.exchanges import (
     MOMENT,
@@ -258,3 +258,16 @@ def test_dates_of_less_or_more_precision() -> None:
     for text in ("", "2026", "2026-13-01T00:00:00Z", "2026-11-30T03:00:00", "20261130030000"):
         with pytest.raises(ValueError):
             parse_warc_date(text)
+
+
+@pytest.mark.parametrize(
+    ("head", "stored"),
+    [
+        (b"GET / HTTP/2\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (b"GET /x HTTP/3.0  \r\n\r\n", b"GET /x HTTP/1.1\r\n\r\n"),
+        (b"GET /HTTP/2 HTTP/1.0\r\nVia: b HTTP/2\r\n\r\n", b"GET /HTTP/2 HTTP/1.0\r\nVia: b HTTP/2\r\n\r\n"),
+        (b"GET / HTTP/2\nHost: a\n", b"GET / HTTP/1.1\nHost: a\r\n\r\n"),
+    ],
+)
+def test_only_the_request_line_is_brought_to_http_1(head: bytes, stored: bytes) -> None:
+    assert stored_request_head(head) == stored

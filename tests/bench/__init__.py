@@ -1,0 +1,1 @@
+"""Benchmarks: scripts outside the test run, each with --help (`python -m tests.bench.round`)."""

@@ -103,7 +103,8 @@ def account_moves(step: Step) -> DataFrame:
             "resolved", F.expr(resolve_representative_sql("url_id", "target_url_id", "has_own", "own_target"))
         )
         .selectExpr(
-            "url_id", "resolved AS target_url_id", "min_depth", "seed_tag", "due_at_once AND captured IS NULL AS due_at_once"
+            "url_id", "resolved AS target_url_id", "min_depth", "seed_tag",
+            "due_at_once AND captured IS NULL AS due_at_once",
         )
     )  # fmt: skip
 
@@ -153,7 +154,8 @@ def giving_pages(step: Step, cash: DataFrame) -> DataFrame:
 def link_flows(step: Step, pages: DataFrame) -> DataFrame:
     """One row an edge: (url_id of the target, cash, inlink, min_depth, seed_tag).
 
-    Ancestors of links are targets too, but nobody linked to them: they are paid nothing.
+    Ancestors of links and what robots.txt names are targets too, but no page links to them: they
+    are paid nothing.
 
     Args:
         pages: `RoundFlows.giving`.
@@ -168,11 +170,18 @@ def link_flows(step: Step, pages: DataFrame) -> DataFrame:
         F.col("src_url_id").alias("url_id"), F.explode("dst_url_ids").alias("dst_url_id"), F.lit(0).alias("unpaid")
     )
     unchanged = F.col("change_verdict") == str(ChangeVerdict.UNCHANGED)
+    announced = (
+        step.slice("links")
+        .where(f"link_kind = '{LinkKind.SITEMAP}' AND src_url LIKE '%/robots.txt'")
+        .selectExpr("dst_url_id AS url_id", "0L AS cash", "0 AS inlink", "1 AS min_depth", "'' AS seed_tag")
+    )
     edges = pages.where(~unchanged).join(fresh, "url_id").unionByName(pages.where(unchanged).join(stored, "url_id"))
-    return edges.selectExpr(
+    paid = edges.selectExpr(
         "dst_url_id AS url_id", "CASE WHEN unpaid = 1 THEN 0L ELSE share END AS cash",
-        f"CAST(change_verdict = '{ChangeVerdict.FIRST}' AND unpaid = 0 AS INT) AS inlink", "depth + 1 AS min_depth", "seed_tag",
+        f"CAST(change_verdict = '{ChangeVerdict.FIRST}' AND unpaid = 0 AS INT) AS inlink", "depth + 1 AS min_depth",
+        "seed_tag",
     )  # fmt: skip
+    return paid.unionByName(announced)
 
 
 def outlinks_of_round(step: Step) -> DataFrame:

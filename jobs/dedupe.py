@@ -97,9 +97,12 @@ def discover(step: Step, flows: RoundFlows) -> DataFrame:
             F.max("due_at_once").alias("due_at_once"),
         )
     )
-    named = links.where(f"followed OR link_kind = '{LinkKind.REDIRECT}'").groupBy(
-        F.col("dst_url_id").alias("url_id")
-    ).agg(F.expr("min(struct(dst_url AS url, dst_host AS host, request_url, dst_domain AS domain))").alias("link"))  # fmt: skip
+    first_link = "min(struct(dst_url AS url, dst_host AS host, request_url, dst_domain AS domain))"
+    named = (
+        links.where(f"followed OR link_kind = '{LinkKind.REDIRECT}'")
+        .groupBy(F.col("dst_url_id").alias("url_id"))
+        .agg(F.expr(first_link).alias("link"))
+    )
     captured = pages.select("url_id", F.col("url").alias("page_url"), F.col("host").alias("page_host"))
     known = step.opening("urls").select("url_id", F.col("url").alias("known_url"), F.col("host").alias("known_host"))
     return (

@@ -64,7 +64,8 @@ def candidates(step: Step, decisions: PeoplesDecisions) -> DataFrame:
     if not form.force:
         due = due.where(f"next_fetch_at IS NULL OR next_fetch_at <= {now}")
     both = due.unionByName(_new_seeds(step, known), allowMissingColumns=True)
-    return _valued(both, step, now).withColumn("excluded", decisions.excluded())
+    valued = _valued(both, step, now).withColumn("excluded", decisions.excluded())
+    return valued.withColumn("crawl_value", F.col("crawl_value") * decisions.url_priority())
 
 
 def _new_seeds(step: Step, known: DataFrame) -> DataFrame:
@@ -139,6 +140,14 @@ class PeoplesDecisions:
         """Whether the column `host` is blocked."""
         return names_host([subject for subject, _ in self.by_kind[OverrideKind.BLOCK]])
 
+    def url_priority(self) -> Column:
+        """The factor decided for the column `url`; the longest matching prefix wins."""
+        chosen = F.lit(1.0)
+        for subject, value in sorted(self.by_kind[OverrideKind.PRIORITY], key=lambda item: len(item[0])):
+            if "://" in subject:
+                chosen = F.when(F.col("url").startswith(subject), F.lit(float(value or 0))).otherwise(chosen)
+        return chosen
+
     def value_for_host(self, kind: OverrideKind, default: float) -> Column:
         """The number decided for `host`; the decision with the longest matching name wins."""
         chosen = F.lit(float(default))
@@ -181,7 +190,8 @@ def host_terms(step: Step, due: DataFrame, decisions: PeoplesDecisions) -> DataF
         .withColumn("host_quota", F.expr("CAST(least(decided_quota, quota_urls_per_round) AS BIGINT)"))
         .withColumn("host_priority", decisions.value_for_host(OverrideKind.PRIORITY, 1.0))
         .select(
-            "host", "registered_domain", "delay_seconds", "blocked", "host_quota", "host_priority", "last_access_at", "ips"
+            "host", "registered_domain", "delay_seconds", "blocked", "host_quota", "host_priority", "last_access_at",
+            "ips",
         )
     )  # fmt: skip
 

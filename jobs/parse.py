@@ -85,7 +85,7 @@ def answered(step: Step) -> DataFrame:
 
 
 def to_parse(step: Step) -> DataFrame:
-    """What the parse tasks read: captures with new content, and redirects for their edge."""
+    """What the parse tasks read: captures with new content, redirects for their edge, robots.txt for its sitemaps."""
     contents = step.opening("contents").select("content_checksum", F.lit(False).alias("want_text"), "first_round_id")
     captures = (
         answered(step)
@@ -108,7 +108,18 @@ def to_parse(step: Step) -> DataFrame:
         .withColumn("warc_file", F.lit(None).cast("string"))
         .dropDuplicates(["url_id"])
     )
-    return captures.unionByName(redirects, allowMissingColumns=True).select(*WORK_COLUMNS)
+    work = captures.unionByName(redirects, allowMissingColumns=True)
+    return work.unionByName(_robots_files(step), allowMissingColumns=True).select(*WORK_COLUMNS)
+
+
+def _robots_files(step: Step) -> DataFrame:
+    """robots.txt files of the round, for their Sitemap lines."""
+    return (
+        step.slice("robots")
+        .where("lower(body) LIKE '%sitemap%'")
+        .withColumn("url", F.concat("scheme", F.lit("://"), "host", F.lit("/robots.txt")))
+        .selectExpr("xxhash64(url) AS url_id", "url", "host", "0 AS depth", "'' AS seed_tag", "body AS robots_body")
+    )
 
 
 WORK_COLUMNS = [

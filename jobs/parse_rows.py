@@ -13,6 +13,7 @@ from recrawl.errors import WarcError
 from recrawl.parse.capture import Capture, FoundLink, ParsedPage
 from recrawl.parse.handlers import parse_capture
 from recrawl.parse.resolve import ResolvedLinks, resolve_links
+from recrawl.robots.rules import RobotsRules
 from recrawl.storage import Store
 from recrawl.tables.catalog import TABLES
 from recrawl.tables.ddl import arrow_schema
@@ -82,10 +83,9 @@ def parse_batch(rows: list[dict[str, Any]], settings: ParseSettings) -> Iterator
 
 
 def parse_row(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -> dict[str, Any]:
-    """One capture, or one redirect (no WARC file: the edge alone)."""
+    """One capture, or the edges alone of a redirect or of a robots.txt (no WARC file)."""
     if row["warc_file"] is None:
-        target = FoundLink(row["redirect_url"], row["redirect_url"], LinkKind.REDIRECT, "", "")
-        resolved = _resolve(row, [target], False, settings)
+        resolved = _resolve(row, _edges_without_page(row, settings), False, settings)
         return {
             "page": None,
             "links": _link_rows(row, resolved, settings),
@@ -98,6 +98,13 @@ def parse_row(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams
         "links": _link_rows(row, resolved, settings),
         "rejects": _reject_rows(row, resolved, settings),
     }
+
+
+def _edges_without_page(row: dict[str, Any], settings: ParseSettings) -> list[FoundLink]:
+    if row["robots_body"] is None:
+        return [FoundLink(row["redirect_url"], row["redirect_url"], LinkKind.REDIRECT, "", "")]
+    rules = RobotsRules.parse(row["robots_body"], settings.configuration.agent.name)
+    return [FoundLink(url, url, LinkKind.SITEMAP, "", "") for url in rules.sitemaps]
 
 
 def _parse(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -> ParsedPage:
@@ -123,7 +130,7 @@ def _parse(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -
 
 def _resolve(row: dict[str, Any], found: list[FoundLink], nofollow: bool, settings: ParseSettings) -> ResolvedLinks:
     # A redirect's target is the same page under another name, not one link further away.
-    depth = row["depth"] - 1 if row["warc_file"] is None else row["depth"]
+    depth = row["depth"] - 1 if row["redirect_url"] is not None else row["depth"]
     return resolve_links(
         row["url"],
         depth,

@@ -19,7 +19,7 @@ from recrawl.errors import LawBrokenError
 from recrawl.rank.aopic import lambda_payout
 from recrawl.spark.application import Step, Summary, say, step_main
 from recrawl.spark.rounds import Round, save_round
-from recrawl.spark.undo import take_back_open_round
+from recrawl.spark.undo import take_back
 from recrawl.tables.catalog import TABLES
 from recrawl.tables.vocabulary import RoundState
 
@@ -31,7 +31,7 @@ def run(step: Step) -> Summary:
         LawBrokenError: a conservation law does not hold; `urls` is untouched.
     """
     if step.assignment.plan_only:
-        take_back_open_round(step)
+        take_back(step.application, step.round)
         return {"round_state": str(RoundState.UNDONE)}
     row = step.round
     if row.state is not RoundState.FOLDING:

@@ -34,8 +34,8 @@ def _failure_rate(step: Step) -> DataFrame:
     return counted.where(f"tries >= {_LEAST_TRIES} AND measured_value >= {_FAILURE_SHARE}").selectExpr(
         f"'{AlertKind.FAILURE_RATE}' AS alert_kind", "'round' AS subject", f"'{Severity.WARNING}' AS severity",
         "measured_value", f"{_FAILURE_SHARE}D AS threshold",
-        "concat('Of ', tries, ' tries ', round(100 * measured_value), ' % failed on network or server: see fetches by host.')"
-        " AS message",
+        "concat('Of ', tries, ' tries ', round(100 * measured_value), ' % failed on network or server: "
+        "see fetches by host.') AS message",
     )  # fmt: skip
 
 
@@ -44,8 +44,8 @@ def _blocked_hosts(step: Step) -> DataFrame:
         f"'{AlertKind.HOST_BLOCKED}' AS alert_kind", "host AS subject", f"'{Severity.INFO}' AS severity",
         "CAST(error_streak AS DOUBLE) AS measured_value",
         f"CAST({step.configuration.fetch.max_errors_in_a_row} AS DOUBLE) AS threshold",
-        "concat(host, ' failed ', error_streak, ' times in a row; its ', deferred, ' other URLs wait until ', blocked_until,"
-        " ' UTC.') AS message",
+        "concat(host, ' failed ', error_streak, ' times in a row; its ', deferred, ' other URLs wait until ', "
+        "blocked_until, ' UTC.') AS message",
     )  # fmt: skip
 
 
@@ -57,5 +57,6 @@ def _long_urls(step: Step) -> DataFrame:
     return by_host.count().where(f"count >= {_LONG_URLS}").selectExpr(
         f"'{AlertKind.LONG_URLS}' AS alert_kind", "subject", f"'{Severity.INFO}' AS severity",
         "CAST(count AS DOUBLE) AS measured_value", f"{_LONG_URLS}D AS threshold",
-        "concat(subject, ' had ', count, ' URLs over the length limit: a trap, or session ids in its paths.') AS message",
+        "concat(subject, ' had ', count, ' URLs over the length limit: a trap, or session ids in its paths.') "
+        "AS message",
     )  # fmt: skip

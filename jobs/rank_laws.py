@@ -165,7 +165,8 @@ def _staged(step: Step, flows: RoundFlows) -> dict[str, int]:
         f"sum(CAST(coalesce({payable_sql('state')}, false) AS INT)) AS payable_before",
         "sum(remainder) AS of_pages",
         "sum(CASE WHEN moved AND target_url_id IS NULL THEN held END) AS of_moves",
-        f"sum(CASE WHEN {dead} THEN CASE WHEN {emptied} THEN 0L ELSE held END + coalesce(cash_received, 0L) END) AS of_dead",
+        f"sum(CASE WHEN {dead} THEN CASE WHEN {emptied} THEN 0L ELSE held END + coalesce(cash_received, 0L) END) "
+        "AS of_dead",
     )  # fmt: skip
     return dict(zip(aggregate.columns, _numbers(aggregate), strict=True))
 

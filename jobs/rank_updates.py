@@ -103,8 +103,7 @@ def _touched(step: Step) -> DataFrame:
         .withColumn("host", F.coalesce("host", "seed_host", "target_host", "tried_host"))
         .withColumn("request_url", F.coalesce("request_url", "seed_request_url", "target_request_url"))
         .withColumn("state", F.expr(f"coalesce(state, '{UrlState.NEW}')"))
-        .withColumn("depth", F.expr("least(coalesce(depth, 2147483647), coalesce(seed_depth, 2147483647), coalesce(min_depth, 2147483647), coalesce(page_depth, 2147483647))"))
-        .withColumn("depth", F.expr("CASE WHEN depth = 2147483647 THEN 0 ELSE depth END"))
+        .withColumn("depth", F.expr("coalesce(least(depth, seed_depth, min_depth, page_depth), 0)"))
     )  # fmt: skip
 
 
@@ -248,6 +247,8 @@ def _cutoff(step: Step) -> float | None:
 def _renamed(rows: DataFrame, step: Step) -> DataFrame:
     """The columns of `urls` after the round."""
     captured = "change_verdict IS NOT NULL"
+    changed = f"coalesce(change_verdict = '{ChangeVerdict.CHANGED}', false)"
+    fresh = f"change_verdict IN ('{ChangeVerdict.FIRST}', '{ChangeVerdict.CHANGED}')"
     full = f"outcome = '{Outcome.OK}' AND NOT coalesce(revisit, false) AND warc_file IS NOT NULL"
     return rows.selectExpr(
         f"'{step.round_id}' AS round_id",
@@ -258,11 +259,11 @@ def _renamed(rows: DataFrame, step: Step) -> DataFrame:
         "coalesce(nullif(seed_tag, ''), own_tags, page_tag, target_tag, '') AS seed_tag",
         f"coalesce(discovered_round, '{step.round_id}') AS discovered_round",
         "coalesce(fetch_count, 0) + CAST(succeeded AS INT) AS fetch_count",
-        f"coalesce(change_count, 0) + CAST(coalesce(change_verdict = '{ChangeVerdict.CHANGED}', false) AS INT) AS change_count",
+        f"coalesce(change_count, 0) + CAST({changed} AS INT) AS change_count",
         "coalesce(streak_after, 0) AS failure_streak",
         "coalesce(ended_at, last_fetch_at) AS last_fetch_at",
         "CASE WHEN succeeded THEN ended_at ELSE last_success_at END AS last_success_at",
-        f"CASE WHEN change_verdict IN ('{ChangeVerdict.FIRST}', '{ChangeVerdict.CHANGED}') THEN ended_at ELSE last_change_at END AS last_change_at",
+        f"CASE WHEN {fresh} THEN ended_at ELSE last_change_at END AS last_change_at",
         "due_after AS next_fetch_at",
         "CASE WHEN tried THEN status ELSE last_status END AS last_status",
         "coalesce(outcome, last_outcome) AS last_outcome",
@@ -273,7 +274,8 @@ def _renamed(rows: DataFrame, step: Step) -> DataFrame:
         "coalesce(seed_credit, 0L) + credit_due AS seed_credit",
         "coalesce(inlinks, 0L) + coalesce(new_inlinks, 0L) AS inlinks",
         f"CASE WHEN {captured} THEN page_checksum ELSE content_checksum END AS content_checksum",
-        f"CASE WHEN {captured} THEN coalesce(page_content_round, content_round_id) ELSE content_round_id END AS content_round_id",
+        f"CASE WHEN {captured} THEN coalesce(page_content_round, content_round_id) ELSE content_round_id END "
+        "AS content_round_id",
         f"CASE WHEN {captured} THEN coalesce(new_etag, etag) ELSE etag END AS etag",
         f"CASE WHEN {captured} THEN coalesce(new_last_modified, last_modified) ELSE last_modified END AS last_modified",
         f"CASE WHEN {full} THEN payload_digest ELSE last_payload_digest END AS last_payload_digest",

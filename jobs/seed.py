@@ -35,7 +35,7 @@ from recrawl.spark.rounds import (
     save_round,
 )
 from recrawl.spark.schema import schema_of
-from recrawl.spark.undo import finish_undos
+from recrawl.spark.undo import finish_undos, take_back
 from recrawl.tables.catalog import STATE_TABLES
 from recrawl.tables.vocabulary import RejectFilter, RoundKind, RoundState
 from recrawl.urls.canonical import Canonicalizer, host_of
@@ -71,6 +71,10 @@ def run(application: Application, run_id: str, form: RoundForm, lease: Lease) ->
         _assign(application, form, run_id, own, form.from_step or "seed")
         return {"round_id": run_id, "round_state": str(own.state)}
     unfinished = own or next((row for row in rounds if row.state in UNFINISHED_STATES), None)
+    if unfinished is not None and unfinished is not own and unfinished.form.plan_only:
+        # A plan that was shown and not taken back: nobody waits for it.
+        take_back(application, unfinished)
+        unfinished = None
     if unfinished is not None:
         return _continue(application, form, run_id, unfinished)
     if form.from_step not in (None, "seed"):
@@ -79,6 +83,11 @@ def run(application: Application, run_id: str, form: RoundForm, lease: Lease) ->
 
 
 def _continue(application: Application, form: RoundForm, run_id: str, row: Round) -> Summary:
+    if form.plan_only and not row.form.plan_only:
+        raise RoundStateError(
+            f"Round {row.round_id} is open; a plan can only be shown between rounds.",
+            "Run once without plan_only to finish it, or with on_open_round=abandon.",
+        )
     first = form.from_step
     if first is None:
         first = "seed" if row.round_id == run_id else first_unfinished_step(application.store, row.round_id)

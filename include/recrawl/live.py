@@ -39,8 +39,9 @@ class LiveFigures:
         """One line for a log."""
         tails = ", ".join(f"{host} {left} URLs {seconds:.0f} s" for host, left, seconds in self.tails[:3])
         return (
-            f"fetch: {self.fetched} of {self.planned} fetched, {self.pages_per_second:.1f} pages/s, {self.errors} errors; "
-            f"hosts {self.ready} ready, {self.in_flight} in flight, {self.waiting} waiting, {self.backing_off} backing off"
+            f"fetch: {self.fetched} of {self.planned} fetched, {self.pages_per_second:.1f} pages/s, "
+            f"{self.errors} errors; hosts {self.ready} ready, {self.in_flight} in flight, {self.waiting} waiting, "
+            f"{self.backing_off} backing off"
             + (f"; longest tails {tails}" if tails else "")
             + f"; {self.seconds_left:.0f} s left"
         )

@@ -179,7 +179,11 @@ class Store:
         if not self.exists(folder):
             return
         if not self.is_local:
-            self._remote().move(self._remote_path(folder), self._remote_path(target))
+            # An object store has no folders to rename: each object is copied by the store, then deleted.
+            source, filesystem = self._remote_path(folder), self._remote()
+            for info in filesystem.get_file_info(fs.FileSelector(source, recursive=True)):
+                if info.type == fs.FileType.File:
+                    filesystem.move(info.path, self._remote_path(target) + info.path[len(source) :])
             return
         path = self.local_path(target)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,13 +43,19 @@ def add_commands(commands: Any, shared: argparse.ArgumentParser) -> None:
 def _decision(commands: Any, shared: argparse.ArgumentParser, kind: str, help_text: str) -> Any:
     parser = commands.add_parser(
         kind, parents=[shared], help=help_text, allow_abbrev=False,
-        description=f"Decision: {help_text}. Running fetches see it within about 10 seconds.",
+        description=f"Decision: {help_text}. {_takes_effect(kind)}",
     )  # fmt: skip
     parser.add_argument("--reason", required=True, help="why, for the record")
     parser.add_argument("--until", metavar="TIME", help="when it ends: 2026-12-31, 7d, 12h (default: when lifted)")
     parser.add_argument("--who", help="who decides (default: the user of the machine)")
     parser.set_defaults(run=_decide)
     return parser
+
+
+def _takes_effect(kind: str) -> str:
+    if kind in (OverrideKind.BLOCK, OverrideKind.LIFT):
+        return "A running fetch heeds blocks, and their lifting, within about 10 seconds; plans from the next round on."
+    return "It holds from the next round on."
 
 
 def _decide(context: Context) -> int:
@@ -79,7 +85,7 @@ def _decide(context: Context) -> int:
         return 0
     value = f" {event.value}" if event.value is not None else ""
     until = f" until {output.cell(event.until)} UTC" if event.until else ""
-    print(f"{kind.value}{value}: {event.subject}{until}. Running fetches see it within about 10 seconds.")
+    print(f"{kind.value}{value}: {event.subject}{until}. {_takes_effect(kind)}")
     return 0
 
 

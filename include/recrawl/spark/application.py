@@ -169,7 +169,7 @@ def run_step(application: Application, name: str, run_id: str, form: RoundForm) 
             return {"plan_only": True}
     with application.lease(run_id, f"the step {name} of run {run_id}", keep=name != STEP_NAMES[-1]) as lease:
         if name == "seed":
-            summary = importlib.import_module("jobs.seed").run(application, run_id, form, lease)
+            summary: Summary = importlib.import_module("jobs.seed").run(application, run_id, form, lease)
         else:
             summary = _run_in_round(application, name, run_id, lease)
     say(f"{name}: finished in {time.monotonic() - started:.1f} s. {_brief(summary)}")

@@ -21,9 +21,7 @@ MAX_FILES = 100
 MAX_ROWS = 2_000_000
 
 
-def small_snapshot_files(
-    store: Store, table: str, version: int | None, partitions: dict[str, str]
-) -> list[str] | None:
+def small_snapshot_files(store: Store, table: str, version: int | None, partitions: dict[str, str]) -> list[str] | None:
     """The data files of a snapshot (of some partitions of it), or None where it must be read by Delta."""
     if not store.is_local:
         return None

@@ -11,7 +11,7 @@ from recrawl.config.model import Configuration
 from recrawl.errors import UsageError
 from recrawl.lease import Lease
 from recrawl.rounds import round_id_of, steps_folder, warc_folder
-from recrawl.spark.application import Application, Step, say
+from recrawl.spark.application import Application, say
 from recrawl.spark.delta import in_parallel
 from recrawl.spark.rounds import Round, all_rounds, save_round
 from recrawl.tables.catalog import EVENT_TABLES, STATE_TABLES
@@ -64,11 +64,11 @@ def finish_undos(application: Application, lease: Lease) -> list[str]:
     return [row.round_id for row in undoing]
 
 
-def take_back_open_round(step: Step) -> None:
-    """Take back the round that is open: nothing was folded, so its slices are all there is of it."""
-    marked = step.round.with_values(round_state=str(RoundState.UNDOING))
-    save_round(step.tables, marked)
-    _take_back(step.application, marked)
+def take_back(application: Application, row: Round) -> None:
+    """Take back one round, the newest: its intent first, so that it is finished if this is killed."""
+    marked = row.with_values(round_state=str(RoundState.UNDOING))
+    save_round(application.tables, marked)
+    _take_back(application, marked)
 
 
 def _take_back(application: Application, row: Round) -> None:

@@ -93,7 +93,8 @@ _ALL = (
     ),
     _table(
         "seeds", "A seed of the lasting root set.", L, "seed", "url_id",
-        "url_id url host registered_domain raw_seed credit_granted scope tags manual_priority added_at added_by request_url?",
+        "url_id url host registered_domain raw_seed credit_granted scope tags manual_priority added_at added_by "
+        "request_url?",
     ),
     _table(
         "overrides", "A person's decision in force.", L, "seed", "subject override_kind",
@@ -140,7 +141,8 @@ _ALL = (
     ),
     _table(
         "pages", "An answered fetch, parsed.", E, "parse", "round_id url_id",
-        "round_id url_id planned_url_id url host seed_tag fetched_at title? author? published_at_text? text? language? charset? "
+        "round_id url_id planned_url_id url host seed_tag fetched_at title? author? published_at_text? text? "
+        "language? charset? "
         "canonical? noindex nofollow quality? handler parse_outcome content_checksum? text_checksum? change_verdict "
         "content_round_id? previous_round_id? parser_version outlink_count kept_outlink_count depth",
     ),
@@ -159,7 +161,8 @@ _ALL = (
     ),
     _table(
         "discovered", "A link target of the round.", E, "dedupe", "round_id url_id",
-        "round_id url_id url request_url? host registered_domain? is_new cash_received inlinks min_depth due_at_once seed_tag",
+        "round_id url_id url request_url? host registered_domain? is_new cash_received inlinks min_depth "
+        "due_at_once seed_tag",
     ),
     _table(
         "url_updates", "The round's after-image of a touched URL.", E, "rank", "round_id url_id",

@@ -139,6 +139,7 @@ WORK_COLUMNS = [
     "change_verdict",
     "previous_round_id",
     "redirect_url",
+    "robots_body",
     "seed_tag",
 ]
 

@@ -189,11 +189,10 @@ events {{ worker_connections 512; }}
 http {{
 {temporary}
     types {{
-        text/css css; text/javascript js; image/png png; image/svg+xml svg; image/jpeg jpg jpeg;
+        text/html html; text/css css; text/javascript js; image/png png; image/svg+xml svg; image/jpeg jpg jpeg;
         text/plain txt; application/pdf pdf; font/woff2 woff2;
     }}
     default_type application/octet-stream;
-    charset_types text/html text/plain;
     server_names_hash_bucket_size 128;
     log_format hits escape=json "$host\\t$request_uri\\t$status\\t$http_user_agent";
     gzip on;

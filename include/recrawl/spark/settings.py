@@ -21,6 +21,16 @@ JARS_VARIABLE = "RECRAWL_JARS"
 _LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
 
 
+#: On one machine a round's queries run over thousands of rows, not billions: compiling each stage
+#: to bytecode and planning it anew after each shuffle costs several times the work itself (measured:
+#: docs/decisions/0014). `spark.extra` turns either on again.
+_LOCAL_SETTINGS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
 def jars_folder() -> Path:
     """Where the Delta jars and optional others (S3) lie: `RECRAWL_JARS` or `.recrawl/jars`."""
     return Path(os.environ.get(JARS_VARIABLE) or PROJECT_FOLDER / ".recrawl" / "jars")
@@ -74,6 +84,7 @@ def spark_settings(configuration: Configuration) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS if local else "-Xss4m",
     }
     if local:
+        settings |= _LOCAL_SETTINGS
         settings |= {
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",

@@ -84,7 +84,8 @@ def fetch_with_libcurl(urls: list[str], settings_file: Path, folder: Path) -> tu
     from recrawl.config.load import load_configuration
 
     dns = load_configuration(settings_file, environment={}).dns
-    addresses = dict(reversed(line.split()[:2]) for line in Path(dns.hosts_file).read_text().splitlines())
+    lines = [line.split() for line in Path(dns.hosts_file).read_text().splitlines()]
+    addresses = {name: address for address, *names in lines for name in names}
     queues: dict[str, deque[str]] = defaultdict(deque)
     for url in urls:
         queues[urlsplit(url).netloc].append(url)

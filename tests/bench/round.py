@@ -21,7 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,8 +197,10 @@ def main() -> None:
         bench_web(Path(folder), arguments.simweb) as web,
     ):
         bench = Bench(web, Path(folder), arguments.driver_memory)
-        runs = [
-            lambda p=pages, e=name: bench.first_round(p, e) for pages in arguments.pages for name in arguments.extractor
+        runs: list[Callable[[], Measured]] = [
+            partial(bench.first_round, pages, extractor)
+            for pages in arguments.pages
+            for extractor in arguments.extractor
         ]
         runs += [bench.empty_round] if arguments.empty else []
         runs += [bench.empty_airflow_round] if arguments.airflow else []

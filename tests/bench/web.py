@@ -47,7 +47,8 @@ class BenchWeb:
         """`count` URLs of pages, round-robin over the hosts."""
         if self.is_simweb:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/__urls?n={count}", timeout=60) as answer:
-                return answer.read().decode().split()
+                text: str = answer.read().decode()
+            return text.split()
         hosts = generated_web.host_names()
         return [f"http://{hosts[n % len(hosts)]}:{self.port}/p/{n // len(hosts)}" for n in range(count)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 from recrawl.config.load import PROJECT_FOLDER
@@ -29,3 +30,20 @@ def checkout(folder: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join((str(folder / "include"), str(folder))),
         "RECRAWL_JARS": str(jars_folder()),
     }
+
+
+def processes_in(folder: Path) -> list[str]:
+    """The command lines of processes that work in a folder, after a moment to end."""
+    for _ in range(50):
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                if str(folder) in command or os.readlink(process / "cwd").startswith(str(folder)):
+                    found.append(command)
+            except OSError:
+                continue
+        if not found:
+            return []
+        time.sleep(0.2)
+    return found

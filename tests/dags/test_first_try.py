@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.dags.checkouts import checkout
+from tests.dags.airflow_api import AirflowApi
+from tests.dags.checkouts import checkout, processes_in
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 
@@ -51,7 +49,7 @@ def test_a_round_that_was_cut_off_is_continued(tmp_path: Path) -> None:
                 break
         process.stdout.read()
     assert process.returncode == 130
-    assert _processes_in(tmp_path) == []
+    assert processes_in(tmp_path) == []
     done = first_try(tmp_path, environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert "frontier: Done before in round" in done.stdout
@@ -79,56 +77,20 @@ def test_airflow_comes_up_beside_a_taken_port_and_goes_down_whole(tmp_path: Path
         assert up.returncode == 0, up.stdout + up.stderr
         home = tmp_path / ".recrawl" / "airflow"
         running = json.loads((home / "standalone.json").read_text(encoding="utf-8"))
-        assert running["port"] != 8080 and f"http://127.0.0.1:{running['port']}" in up.stdout
+        assert running["port"] != 8080
         assert (home / "passwords.json").stat().st_mode & 0o777 == 0o600
         try:
-            password = json.loads((home / "passwords.json").read_text(encoding="utf-8"))["admin"]
-            assert password in up.stdout
-            assert _dag_is_there(running["port"], password)
+            api = AirflowApi(tmp_path)
+            assert api.address in up.stdout and api.password in up.stdout
+            dag = api.dag()
+            assert dag is not None and dag["is_paused"] is False
             again = subprocess.run([*command, "up"], env=environment, capture_output=True, text=True, check=True)
             assert str(running["port"]) in again.stdout
         finally:
             down = subprocess.run([*command, "down"], env=environment, capture_output=True, text=True, check=False)
     assert down.stdout == "Airflow has stopped.\n"
-    assert _processes_in(tmp_path) == []
+    assert processes_in(tmp_path) == []
     assert (
         subprocess.run([*command, "down"], env=environment, capture_output=True, check=True).stdout
         == b"Nothing runs.\n"
     )
-
-
-def _dag_is_there(port: int, password: str, patience_seconds: float = 60.0) -> bool:
-    """Whether the API knows crawl_round, ready to run, in time."""
-    address = f"http://127.0.0.1:{port}"
-    body = json.dumps({"username": "admin", "password": password}).encode()
-    asked = urllib.request.Request(f"{address}/auth/token", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=10) as answer:
-        token = json.load(answer)["access_token"]
-    deadline = time.monotonic() + patience_seconds
-    while time.monotonic() < deadline:
-        asked = urllib.request.Request(
-            f"{address}/api/v2/dags?dag_id_pattern=crawl_round", headers={"Authorization": f"Bearer {token}"}
-        )
-        with urllib.request.urlopen(asked, timeout=10) as answer:
-            dags = json.load(answer)["dags"]
-        if dags:
-            return dags[0]["is_paused"] is False
-        time.sleep(1)
-    return False
-
-
-def _processes_in(folder: Path) -> list[str]:
-    """The command lines of processes that work in a folder, after a moment to end."""
-    for _ in range(50):
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-                if str(folder) in command or os.readlink(process / "cwd").startswith(str(folder)):
-                    found.append(command)
-            except OSError:
-                continue
-        if not found:
-            return []
-        time.sleep(0.2)
-    return found

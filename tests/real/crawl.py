@@ -97,7 +97,8 @@ class DocumentationCrawl:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query."""
-        return self.reader.query(sql).to_pylist()
+        found: list[dict[str, Any]] = self.reader.query(sql).to_pylist()
+        return found
 
     def broken_laws(self) -> list[str]:
         """What does not add up in the closing rows of the rounds; [] when every law of rule R5 holds."""

@@ -1,5 +1,7 @@
 """Documentation that Debian packages bring, as a web: a host name a book and language, one nginx.
 
+Each host is a registered domain of its own, so that a round has several fetch partitions.
+
 `python -m tests.real.documentation` serves it until interrupted and prints how to reach it.
 """
 
@@ -78,22 +80,22 @@ def _handbook(host: str, folder: str, language: str) -> Site:
 
 
 SITES = (
-    Site("python.docs.test", "python3-doc", _DOC / "python3-doc/html", "index.html", "en",
+    Site("python-docs.test", "python3-doc", _DOC / "python3-doc/html", "index.html", "en",
          disallowed=("/whatsnew/", "/search.html")),
-    Site("postgresql.docs.test", "postgresql-doc-15", _DOC / "postgresql-doc-15/html", "index.html", "en",
+    Site("postgresql-docs.test", "postgresql-doc-15", _DOC / "postgresql-doc-15/html", "index.html", "en",
          disallowed=("/release-",)),
-    Site("rust.docs.test", "rust-doc", _DOC / "rust-doc/html", "book/index.html", "en", "book/*.html"),
-    Site("reference-zh.docs.test", "debian-reference-zh-cn", Path("/usr/share/debian-reference"), "index.zh-cn.html",
+    Site("rust-docs.test", "rust-doc", _DOC / "rust-doc/html", "book/index.html", "en", "book/*.html"),
+    Site("reference-zh-docs.test", "debian-reference-zh-cn", Path("/usr/share/debian-reference"), "index.zh-cn.html",
          "zh", "*.zh-cn.html"),
-    Site("reference-ja.docs.test", "debian-reference-ja", Path("/usr/share/debian-reference"), "index.ja.html", "ja",
+    Site("reference-ja-docs.test", "debian-reference-ja", Path("/usr/share/debian-reference"), "index.ja.html", "ja",
          "*.ja.html", has_robots=False),
-    Site("aptitude.docs.test", "aptitude-doc-ru", _DOC / "aptitude/html/ru", "index.html", "ru",
+    Site("aptitude-docs.test", "aptitude-doc-ru", _DOC / "aptitude/html/ru", "index.html", "ru",
          disallowed=("/ch01s0",)),
-    _handbook("handbook-de.docs.test", "de-DE", "de"),
-    _handbook("handbook-es.docs.test", "es-ES", "es"),
-    _handbook("handbook-fr.docs.test", "fr-FR", "fr"),
-    _handbook("handbook-ja.docs.test", "ja-JP", "ja"),
-    _handbook("handbook-zh.docs.test", "zh-CN", "zh"),
+    _handbook("handbook-de-docs.test", "de-DE", "de"),
+    _handbook("handbook-es-docs.test", "es-ES", "es"),
+    _handbook("handbook-fr-docs.test", "fr-FR", "fr"),
+    _handbook("handbook-ja-docs.test", "ja-JP", "ja"),
+    _handbook("handbook-zh-docs.test", "zh-CN", "zh"),
 )  # fmt: skip
 
 

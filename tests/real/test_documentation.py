@@ -23,7 +23,7 @@ LEAST_SITES = 6
 PAGES_A_SITE = 14
 BROWSER_PAGES = 3
 MISSING = "/no-such-page.html"
-FORBIDDEN = ("http://python.docs.test:{port}/whatsnew/3.11.html", "http://aptitude.docs.test:{port}/ch01s01.html")
+FORBIDDEN = ("http://python-docs.test:{port}/whatsnew/3.11.html", "http://aptitude-docs.test:{port}/ch01s01.html")
 
 #: Shorter texts are headings and lists of links: no language can be told from them.
 _LEAST_CHARACTERS = 500

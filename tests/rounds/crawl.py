@@ -105,14 +105,14 @@ def audit_of_cash(crawl: Crawl) -> tuple[int, int]:
     return held + int(Decimal(last["lambda_cash"])), int(Decimal(last["total_credit"]))
 
 
-def start_round(crawl: Crawl, run_id: str, form: RoundForm) -> subprocess.Popen[bytes]:
-    """A round in a process group of its own, which can be killed whole."""
+def start_round(crawl: Crawl, run_id: str, form: RoundForm, **sections: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """A round in a process group of its own, which can be killed whole; `sections` as of `Crawl.configuration`."""
     program = (
         "import sys; from recrawl.config.form import RoundForm; from recrawl.config.model import Configuration; "
         "from recrawl.spark.application import run_round; "
         "run_round(Configuration.model_validate_json(sys.argv[1]), RoundForm.from_json(sys.argv[2]), sys.argv[3])"
     )
-    configuration = crawl.configuration(form).model_dump_json()
+    configuration = crawl.configuration(form, **sections).model_dump_json()
     return subprocess.Popen(
         [sys.executable, "-c", program, configuration, form.to_json(), run_id],
         stdout=(crawl.folder / "round.log").open("ab"),

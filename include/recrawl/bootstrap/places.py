@@ -50,7 +50,7 @@ class Places:
 
     @property
     def java(self) -> Path:
-        """The Java home made from a package, where the machine has no Java."""
+        """The project's Java home: the machine's Java, or one from a package, behind a shim."""
         return self.state / "java"
 
 

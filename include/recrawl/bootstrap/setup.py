@@ -92,6 +92,7 @@ def set_up(places: Places, s3: bool = False) -> None:
     packages.check_python()
     phases = phases_to_do(places, s3)
     if not phases:
+        java.adopt_java(places)
         say("Set-up: all there.")
         return
     say("Set-up, once; about to download and install:")
@@ -105,6 +106,7 @@ def set_up(places: Places, s3: bool = False) -> None:
         started = time.monotonic()
         phase.run()
         say(f"    done in {time.monotonic() - started:.0f} s")
+    java.adopt_java(places)
 
 
 def check_disk(folder: Path, needed_mb: int) -> None:

@@ -7,6 +7,7 @@ this module. An unknown key is an error that names the nearest known one (`load.
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -15,6 +16,11 @@ from recrawl.tables.vocabulary import FrontierMode, FrontQueue, Scope
 
 DAY_SECONDS = 86_400
 MIB = 1 << 20
+
+#: `user:password@` of an address, with or without its scheme.
+_USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
+#: The names of Spark settings that hold secrets, as Spark itself tells them.
+_SECRET_SETTING = re.compile(r"(?i)secret|password|token|access[.]?key")
 
 Seconds = Annotated[float, Field(ge=0)]
 PositiveInt = Annotated[int, Field(gt=0)]
@@ -227,6 +233,9 @@ class Configuration(Section):
         data = self.model_dump(mode="json", exclude={"fetch": {"host_settings"}})
         data["storage"].pop("s3_secret_key")
         data["storage"].pop("s3_access_key")
+        data["fetch"]["proxy"] = _USER_INFO.sub("", data["fetch"]["proxy"])
+        extra = data["spark"]["extra"]
+        data["spark"]["extra"] = {key: value for key, value in extra.items() if not _SECRET_SETTING.search(key)}
         return data
 
 

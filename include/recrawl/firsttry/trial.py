@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -175,8 +176,9 @@ def _start(port: int, folder: Path, seeds: Path, hosts: Path) -> subprocess.Pope
 
 
 def _last_port(seeds: Path) -> int:
+    """The port of the first seed; 0 where there is none."""
     try:
-        first = seeds.read_text(encoding="utf-8").split()[0]
-        return int(first.rstrip("/").rpartition(":")[2])
-    except (OSError, IndexError, ValueError):
+        found = re.search(r"^http://[^/:]+:(\d+)/", seeds.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
         return 0
+    return int(found[1]) if found else 0

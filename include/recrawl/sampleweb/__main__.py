@@ -35,7 +35,12 @@ def main() -> int:
             web.write_hosts(arguments.write_hosts)
         if arguments.write_seeds:
             web.write_seeds(arguments.write_seeds)
-        print(f"The sample web listens on {web.address}:{web.port}:", *web.seeds(), sep="\n", flush=True)
+        print(
+            f"The sample web listens on {web.address}:{web.port}:",
+            *(f"http://{host}:{web.port}/" for host in web.hosts()),
+            sep="\n",
+            flush=True,
+        )
         signal.sigwait(stop_signals)
     return 0
 

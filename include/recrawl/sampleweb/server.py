@@ -16,6 +16,8 @@ from recrawl.sampleweb.texts import SITES
 
 ADDRESS = "127.0.0.1"
 _SITES = {site.host: site for site in SITES}
+_SEED_PATHS = ("/", "/sitemap.xml", "/news", "/about", "/articles/0", "/articles/1", "/old/2", "/private/diary")
+_SEED_FILE_HEAD = "# The sample web: a URL a line; scope=host: no other site is visited for its sake."
 _DAY_SECONDS = 86_400
 _IDLE_SECONDS = 15
 
@@ -55,8 +57,8 @@ class SampleWeb:
         self._thread.join()
 
     def seeds(self) -> list[str]:
-        """The front page of each site."""
-        return [f"http://{host}:{self.port}/" for host in _SITES]
+        """The seed lines: what a person would name of each site, so that a first round has something to show."""
+        return [f"http://{host}:{self.port}{path} scope=host" for host in _SITES for path in _SEED_PATHS]
 
     def hosts(self) -> dict[str, str]:
         """The address of each host name."""
@@ -64,7 +66,8 @@ class SampleWeb:
 
     def write_seeds(self, path: Path) -> None:
         """Write a seed file, a URL a line."""
-        path.write_text("".join(f"{seed}\n" for seed in self.seeds()), encoding="utf-8")
+        lines = [_SEED_FILE_HEAD, *self.seeds()]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def write_hosts(self, path: Path) -> None:
         """Write the host names in the form of /etc/hosts, for `dns.hosts_file`."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from recrawl.assignment import Assignment, require_assignment, save_step_summary
+from recrawl.assignment import Assignment, require_assignment, save_step_summary, step_summary
 from recrawl.clock import Clock, SystemClock
 from recrawl.config import load_configuration
 from recrawl.config.form import RoundForm
@@ -176,6 +176,14 @@ def run_step(application: Application, name: str, run_id: str, form: RoundForm) 
     return summary
 
 
+#: Steps whose slices stay empty where the plan is.
+_NEEDS_A_PLAN = ("fetch", "parse", "dedupe")
+
+
+def _plan_is_empty(application: Application, round_id: str) -> bool:
+    return (step_summary(application.store, round_id, "frontier") or {}).get("planned") == 0
+
+
 def _run_in_round(application: Application, name: str, run_id: str, lease: Lease) -> Summary:
     assignment = require_assignment(application.store, run_id)
     row = find_round(application.tables, assignment.round_id)
@@ -183,6 +191,10 @@ def _run_in_round(application: Application, name: str, run_id: str, lease: Lease
         say(f"{name}: round {row.round_id} is {row.state}; nothing to do.")
         return {"round_state": str(row.state)}
     step = Step(application, row, assignment, row.configuration(application.configuration), lease)
+    if name in _NEEDS_A_PLAN and _plan_is_empty(application, row.round_id):
+        say(f"{name}: nothing was planned, nothing to do.")
+        save_step_summary(application.store, row.round_id, name, {"planned": 0})
+        return {"planned": 0}
     job = importlib.import_module(f"jobs.{name}")
     line = job.progress_line(step) if hasattr(job, "progress_line") else stage_progress(application.spark, name)
     with progress(line):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as StoredTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -48,26 +50,35 @@ class Tables:
         """Create the tables that are not there; the names of those created.
 
         Raises:
-            TableError: an existing table was made by a newer program.
+            TableError: an existing table was made by a newer program, or by one with other columns.
         """
         missing = [name for name in TABLES if not self.store.exists(f"{TABLES_FOLDER}/{name}/_delta_log")]
+        # Before anything is made: tables of two models in one place would fit neither program.
+        self._check_model([name for name in TABLES if name not in missing])
         in_parallel([lambda name=name: self._create(TABLES[name]) for name in missing])  # type: ignore[misc]
-        if "rounds" not in missing:
-            self._check_model_version()
         return missing
 
-    def _check_model_version(self) -> None:
-        found = self.properties("rounds").get(MODEL_VERSION_PROPERTY, "0")
-        if int(found) > MODEL_VERSION:
-            raise TableError(
-                f"The tables under {self.store.root} have model version {found}, this program knows {MODEL_VERSION}.",
-                "Use the newer recrawl.",
-            )
+    def _check_model(self, names: list[str]) -> None:
+        for name, found in zip(names, in_parallel([partial(self._as_stored, name) for name in names]), strict=True):
+            version = int(found.metadata().configuration.get(MODEL_VERSION_PROPERTY, "0"))
+            if version > MODEL_VERSION:
+                raise TableError(
+                    f"The tables under {self.store.root} have model version {version}, "
+                    f"this program knows {MODEL_VERSION}.",
+                    "Use the newer recrawl.",
+                )
+            stored, known = ({field.name for field in found.schema().fields}, set(schema_of(name).names))
+            if stored != known:
+                lacking, foreign = ", ".join(sorted(known - stored)), ", ".join(sorted(stored - known))
+                differences = [f"lacks {lacking}"] * bool(lacking) + [f"has the unknown {foreign}"] * bool(foreign)
+                raise TableError(
+                    f"The tables under {self.store.root} were made by another version of recrawl: "
+                    f"{name} {' and '.join(differences)}.",
+                    "Go on with that version, or set storage.root to a new place and crawl anew.",
+                )
 
-    def properties(self, table: str) -> dict[str, str]:
-        """The table properties."""
-        row = DeltaTable.forPath(self.spark, self.path(table)).detail().select("properties").first()
-        return dict(row["properties"]) if row else {}
+    def _as_stored(self, table: str) -> StoredTable:
+        return StoredTable(self.path(table), storage_options=self.store.delta_options() or None)
 
     def _create(self, table: Table) -> None:
         builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table.name)).comment(table.sentence)

@@ -26,7 +26,8 @@ def small_snapshot_files(store: Store, table: str, version: int | None, partitio
     if not store.is_local:
         return None
     snapshot = DeltaTable(str(store.local_path(f"{TABLES_FOLDER}/{table}")), version=version)
-    files: list[str] = snapshot.file_uris([(name, "=", value) for name, value in partitions.items()] or None)
+    predicate = [(name, "=", value) for name, value in partitions.items()]
+    files: list[str] = snapshot.file_uris(file_pruning_predicate=predicate) if predicate else snapshot.file_uris()
     if len(files) > MAX_FILES:
         return None
     if TABLES[table].kind is TableKind.STATE:

@@ -59,15 +59,15 @@ class Round:
         return RoundForm.from_mapping(json.loads(self.values["configuration"])["form"])
 
     def configuration(self, current: Configuration) -> Configuration:
-        """The frozen configuration; where the crawl lives, Spark and secrets are today's."""
+        """The frozen configuration; where the crawl lives, Spark, the proxy and secrets are today's."""
         settings = json.loads(self.values["configuration"])["settings"]
         frozen = Configuration.model_validate(settings)
-        secret = {"host_settings": current.fetch.host_settings}
+        todays = {"host_settings": current.fetch.host_settings, "proxy": current.fetch.proxy}
         return frozen.model_copy(
             update={
                 "storage": current.storage,
                 "spark": current.spark,
-                "fetch": frozen.fetch.model_copy(update=secret),
+                "fetch": frozen.fetch.model_copy(update=todays),
             }
         )
 

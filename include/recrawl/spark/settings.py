@@ -20,6 +20,8 @@ JARS_VARIABLE = "RECRAWL_JARS"
 #: size needs no parallel collector. A cluster's driver keeps the JVM's own choice.
 _LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
 
+#: Spark's own would say several lines at each start; this one leaves only faults.
+_LOGGING_OPTION = f"-Dlog4j2.configurationFile={(Path(__file__).resolve().parent / 'log4j2.properties').as_uri()}"
 
 #: On one machine a round's queries run over thousands of rows, not billions: compiling each stage
 #: to bytecode and planning it anew after each shuffle costs several times the work itself (measured:
@@ -81,7 +83,7 @@ def spark_settings(configuration: Configuration) -> dict[str, str]:
         "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON") or sys.executable,
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS if local else "-Xss4m",
+        "spark.driver.extraJavaOptions": f"{_LOCAL_JVM_OPTIONS if local else '-Xss4m'} {_LOGGING_OPTION}",
     }
     if local:
         settings |= _LOCAL_SETTINGS

@@ -56,6 +56,22 @@ def test_a_java_that_is_too_old_is_passed_over(places: Places, tmp_path: Path) -
     assert java.find_java(places, {"JAVA_HOME": str(old), "PATH": ""}) == java.Java(own, 17)
 
 
+def test_the_machines_java_is_taken_behind_the_shim_until_it_goes(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = make_java(tmp_path / "first", "21"), make_java(tmp_path / "second", "17.0.1")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for home in (first, second):
+        # The shim is a shell's work; `sh` has to be found.
+        monkeypatch.setenv("PATH", f"{home / 'bin'}:/bin:/usr/bin")
+        java.adopt_java(places)
+        assert java.java_environment(places) == {"JAVA_HOME": str(places.java)}
+        assert java.version_of(places.java) == java.version_of(home)
+        (home / "bin" / "java").unlink()
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "named", "18")))
+    assert java.java_environment(places) == {"JAVA_HOME": str(tmp_path / "named")}
+
+
 def test_no_java_is_a_fault_with_its_mend(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -42,6 +42,23 @@ def test_lists_and_tables_of_the_environment_are_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("proxy", "kept"),
+    [
+        ("http://user:hidden@127.0.0.1:3128", "http://127.0.0.1:3128"),
+        ("user:hid@den@proxy.test:3128/", "proxy.test:3128/"),
+        ("socks5h://127.0.0.1:9050", "socks5h://127.0.0.1:9050"),
+        ("", ""),
+    ],
+)
+def test_what_is_shown_and_stored_has_no_secrets(proxy: str, kept: str) -> None:
+    extra = {"spark.hadoop.fs.s3a.secret.key": "hidden", "spark.ui.port": "4041"}
+    configuration = load_configuration(None, {}, {"fetch": {"proxy": proxy}, "spark": {"extra": extra}})
+    shown = configuration.without_secrets()
+    assert shown["fetch"]["proxy"] == kept  # type: ignore[index]
+    assert shown["spark"]["extra"] == {"spark.ui.port": "4041"}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
     ("toml", "environment", "said"),
     [
         ("[fetch]\nslot = 3\n", {}, "Did you mean fetch.slots?"),

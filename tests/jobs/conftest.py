@@ -1,0 +1,34 @@
+"""One Spark session and one set of empty tables for this folder; each module fills a copy."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.jobs.crawl import JobCrawl
+
+
+@pytest.fixture(scope="session")
+def empty_crawl(tmp_path_factory: pytest.TempPathFactory) -> JobCrawl:
+    """Every table, without rows. Nobody writes here."""
+    crawl = JobCrawl(tmp_path_factory.mktemp("jobs") / "empty")
+    assert crawl.tables.create_missing()
+    return crawl
+
+
+@pytest.fixture(scope="session")
+def spark(empty_crawl: JobCrawl) -> SparkSession:
+    """The session."""
+    return empty_crawl.spark
+
+
+@pytest.fixture(scope="module")
+def crawl(empty_crawl: JobCrawl, tmp_path_factory: pytest.TempPathFactory) -> JobCrawl:
+    """A crawl for the tests of a module."""
+    return empty_crawl.copy(tmp_path_factory.mktemp("crawl") / "root")
+
+
+@pytest.fixture
+def own_crawl(empty_crawl: JobCrawl, tmp_path_factory: pytest.TempPathFactory) -> JobCrawl:
+    """A crawl for one test."""
+    return empty_crawl.copy(tmp_path_factory.mktemp("crawl") / "root")

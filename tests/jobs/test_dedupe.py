@@ -1,0 +1,159 @@
+"""dedupe: who stands for a content, and what each link target receives."""
+
+from __future__ import annotations
+
+import random
+
+from pyspark.sql import SparkSession
+
+from jobs.dedupe import content_seen, run
+from recrawl.dedupe.representative import (
+    Candidate,
+    Incumbent,
+    choose_representative,
+    still_stands,
+    still_stands_sql,
+)
+from recrawl.rank.aopic import Ledger, distribute, lambda_parts
+from recrawl.tables.vocabulary import UrlState
+from recrawl.urls.keys import url_id
+from tests.jobs.crawl import (
+    Comparison,
+    JobCrawl,
+    plain,
+    row_of_content,
+    row_of_fetch,
+    row_of_link,
+    row_of_outlinks,
+    row_of_page,
+    row_of_plan,
+    row_of_url,
+    write,
+)
+
+HOME, COPY, SECOND, SAME, OLD, KNOWN = (
+    f"http://a.test/{path}" for path in ("", "copy", "second", "same", "old", "known")
+)
+NEW, FOLDER, MOVED, SITEMAP = "http://b.test/dir/new", "http://b.test/dir/", "http://c.test/", "http://a.test/map.xml"
+CREDIT = 10**12
+
+
+def test_sql_says_of_incumbents_what_python_says(spark: SparkSession) -> None:
+    states, checksums = [None, *map(str, UrlState)], (None, 1, 2)
+    rows = [(s, row, captured, 1) for s in states for row in checksums for captured in checksums]
+    comparison = Comparison(spark, "state STRING, in_row BIGINT, captured BIGINT, checksum BIGINT", rows)
+    comparison.add(
+        still_stands_sql(state="state", content_checksum="in_row", captured_checksum="captured", checksum="checksum"),
+        lambda state, in_row, captured, checksum: still_stands(
+            Incumbent(0, UrlState(state or "new"), in_row, captured), checksum
+        ),
+    )
+    assert comparison.differences() == []
+
+
+def test_representatives_are_those_of_the_oracle(crawl: JobCrawl) -> None:
+    # Given: contents with one to four captures; most have a representative in force, which may have been
+    # captured (with this content or another), may have kept still, may be dead or unknown.
+    draw = random.Random(7)
+    pages, contents, urls, expected = [], [], {}, []
+    for checksum in range(1, 61):
+        candidates = []
+        for place in range(draw.randint(1, 4)):
+            url = f"http://a.test/{checksum}/{'x' * draw.randint(0, 2)}{place}"
+            candidates.append(Candidate(url_id(url), url, draw.choice([0, 1, 1, 2])))
+            pages.append(row_of_page(url, checksum, depth=candidates[-1].depth))
+        known = None
+        fate = draw.choice(["none", "captured", "still", "still", "elsewhere", "unknown"])
+        if fate != "none":
+            url = candidates[-1].url if fate == "captured" else f"http://b.test/{checksum}"
+            contents.append(row_of_content(checksum, url))
+            state = draw.choice([UrlState.FETCHED, UrlState.FETCHED, UrlState.GONE, UrlState.DUPLICATE])
+            in_row = draw.choice([checksum, checksum, -1, None])
+            captured = {"captured": checksum, "elsewhere": 1_000 + checksum}.get(fate)
+            if fate == "elsewhere":
+                pages.append(row_of_page(url, captured))
+                expected.append((captured, url_id(url), 1))
+            if fate == "unknown":
+                state, in_row = UrlState.NEW, None
+            else:
+                urls[url] = row_of_url(url, state=str(state), content_checksum=in_row)
+            known = Incumbent(url_id(url), state, in_row, captured)
+        expected.append((checksum, choose_representative(checksum, candidates, known), len(candidates)))
+    pages.append(row_of_page("http://a.test/empty"))
+
+    # When
+    frame = crawl.frame
+    seen = content_seen(frame("pages", pages), frame("contents", contents), frame("urls", list(urls.values())))
+
+    # Then: a row a content; captures without content have none.
+    assert plain(seen, "content_checksum", "representative_url_id", "captures") == sorted(expected, key=repr)
+
+
+def test_targets_are_found_once_with_what_they_received(crawl: JobCrawl) -> None:
+    # Given: six known pages with cash, one of them nobody tries; a content that HOME and COPY share.
+    rich = {"cash": CREDIT}
+    crawl.know(
+        urls=[
+            row_of_url(HOME, **rich), row_of_url(COPY, **rich), row_of_url(SECOND, state="new", **rich),
+            row_of_url(SAME, content_checksum=30, seed_tag="ours", **rich), row_of_url(OLD, **rich), row_of_url(KNOWN),
+        ],
+        outlinks=[row_of_outlinks(SAME, [KNOWN, HOME], 3)],
+    )  # fmt: skip
+    step = crawl.open(ledger=Ledger(5 * CREDIT, 0, 0, 6), known=6)
+    collision = "http://b.test/of-the-same-id"
+    write(
+        step,
+        fetch_plan=[row_of_plan(url, depth=1) for url in (HOME, COPY, SECOND, SAME, OLD)],
+        fetches=[
+            *[row_of_fetch(url) for url in (HOME, COPY, SECOND, SAME)],
+            row_of_fetch(OLD, "redirect", redirect_url=MOVED),
+        ],
+        pages=[
+            row_of_page(HOME, 10, change_verdict="changed", outlink_count=4, kept_outlink_count=2, depth=0),
+            row_of_page(COPY, 10, outlink_count=9, kept_outlink_count=0, depth=1),
+            row_of_page(SECOND, 20, outlink_count=3, kept_outlink_count=2, depth=2, seed_tag="ours"),
+            row_of_page(SAME, 30, change_verdict="unchanged", outlink_count=3, kept_outlink_count=2, depth=1),
+        ],
+        links=[
+            row_of_link(HOME, KNOWN, position=0),
+            row_of_link(HOME, NEW, position=1, request_url=f"{NEW}?"),
+            row_of_link(HOME, NEW, position=2, link_kind="img", request_url=f"{NEW}?"),
+            row_of_link(HOME, "http://a.test/disowned", position=3, followed=False),
+            row_of_link(COPY, "http://a.test/only-of-the-copy", position=0),
+            row_of_link(SECOND, NEW, position=0, request_url=f"{NEW}?"),
+            row_of_link(SECOND, collision, position=1, dst_url_id=url_id(KNOWN)),
+            row_of_link(SECOND, FOLDER, position=2, link_kind="ancestor"),
+            row_of_link(OLD, MOVED, position=0, link_kind="redirect"),
+            row_of_link("http://a.test/robots.txt", SITEMAP, position=0, link_kind="sitemap"),
+        ],
+    )
+
+    # When
+    summary = run(step)
+
+    # Then
+    parts = lambda_parts(0.1)
+    of_home, _ = distribute(CREDIT, 4, 2, parts)
+    of_second, _ = distribute(CREDIT, 3, 2, parts)
+    of_same, _ = distribute(CREDIT, 3, 2, parts)
+    columns = ("url", "is_new", "cash_received", "inlinks", "min_depth", "due_at_once")
+    assert plain(step.slice("discovered"), *columns) == [
+        (HOME, False, CREDIT + of_same, 0, 1, False),  # all of COPY's, and a link of a page that did not change
+        (KNOWN, False, of_home + of_same + of_second, 1, 1, False),  # the colliding link's cash came to it
+        (SITEMAP, True, 0, 0, 1, False),  # announced by robots.txt: nobody pays for it
+        (FOLDER, True, 0, 0, 3, False),  # an ancestor of a link
+        (NEW, True, of_home + of_second, 1, 1, False),  # two links of HOME are one; only first captures count
+        (MOVED, True, CREDIT, 0, 1, True),  # a redirect's target that was not reached
+    ]
+    new = step.slice("discovered").where(f"url_id = {url_id(NEW)}")
+    assert plain(new, "host", "registered_domain", "request_url", "seed_tag") == [
+        ("b.test", "b.test", f"{NEW}?", "ours")
+    ]
+    assert plain(step.slice("rejects"), "step", "filter", "dst_url", "reject_reason") == [
+        ("dedupe", "id_collision", collision, f"Its 64-bit id is that of {KNOWN}")
+    ]
+    assert plain(step.slice("content_seen"), "content_checksum", "representative_url_id", "captures") == [
+        (10, url_id(HOME), 2), (20, url_id(SECOND), 1), (30, url_id(SAME), 1),
+    ]  # fmt: skip
+    received = 2 * CREDIT + 2 * of_home + 2 * of_second + 2 * of_same
+    assert summary == {"targets": 6, "new_urls": 4, "known_urls": 2, "cash_received": received}

@@ -1,0 +1,530 @@
+"""rank: a small round of every kind of event, row by row against the oracle; its laws; its SQL."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs import dedupe, rank
+from jobs.rank_laws import Figures, check_laws
+from recrawl.assignment import save_step_summary
+from recrawl.errors import LawBrokenError
+from recrawl.rank import aopic, schedule, transitions
+from recrawl.rank.aopic import Account, Ledger, Links, RoundEvents, apply_round, imbalance, lambda_parts
+from recrawl.rank.change_rate import (
+    ChangeEvidence,
+    observe,
+    observed_days_sql,
+    observed_events_sql,
+    rate_per_day_sql,
+)
+from recrawl.spark.application import Step
+from recrawl.spark.functions import timestamp_sql
+from recrawl.spark.rounds import Round, find_round
+from recrawl.tables.vocabulary import Outcome, RoundState, UrlState
+from recrawl.urls.keys import url_id
+from tests.jobs.crawl import (
+    BEFORE,
+    DAY,
+    NOW,
+    ROUND,
+    Comparison,
+    JobCrawl,
+    plain,
+    row_of_content,
+    row_of_fetch,
+    row_of_link,
+    row_of_outlinks,
+    row_of_page,
+    row_of_plan,
+    row_of_seed,
+    row_of_url,
+    write,
+)
+
+WINDOW_SECONDS = 90 * 86_400
+PARTS = lambda_parts(0.1)
+CREDIT = 10**12
+INDEX = 7_000_000_007
+RICHEST = 10**9
+LIMITS = schedule.IntervalLimits(7.0, 1 / 24, 90.0)
+
+
+def _at(path: str) -> str:
+    return f"http://a.test/{path}"
+
+
+HOME, COPY, SAME, FAILED, LATE, STILL, TARGET, NEW = map(
+    _at, ("", "copy", "same", "failed", "late", "still", "target", "new")
+)
+MOVED, MOVED_AWAY, MOVED_TWICE, MIDDLE, HERE, THERE = map(
+    _at, ("moved", "moved-away", "moved-twice", "middle", "here", "there")
+)
+VANISHED, DENIED, DEAD = map(_at, ("vanished", "denied", "dead"))
+SEED, WAITING_SEED, RAISED_SEED = (f"http://{name}.test/" for name in ("seed", "waiting", "raised"))
+
+ACCOUNTS = {
+    HOME: Account(3 * CREDIT + 1, 5 * CREDIT, NOW - 10 * DAY, INDEX - 401),
+    COPY: Account(CREDIT // 3, 7, NOW - 100 * DAY, 0),
+    SAME: Account(2 * CREDIT, CREDIT, NOW - 120 * DAY, INDEX),
+    FAILED: Account(11, 0, None, 5),
+    LATE: Account(13, 0, None, INDEX),
+    STILL: Account(CREDIT, 0, None, 0),
+    TARGET: Account(0, 0, None, INDEX - 1),
+    MOVED: Account(CREDIT // 7, 0, None, 1),
+    MOVED_AWAY: Account(CREDIT // 9, 0, None, 2),
+    MOVED_TWICE: Account(CREDIT // 11, 0, None, 3),
+    MIDDLE: Account(0, 99, NOW - DAY, 3),
+    HERE: Account(500, 0, None, INDEX),
+    THERE: Account(700, 0, None, INDEX),
+    VANISHED: Account(CREDIT // 13, 17, NOW - 30 * DAY, 4),
+    DENIED: Account(CREDIT // 17, 0, None, 4),
+    DEAD: Account(payable=False),
+    RAISED_SEED: Account(CREDIT, 0, None, 0),
+}
+STATES = {
+    FAILED: "failing", LATE: "new", TARGET: "new", MOVED: "redirect", MIDDLE: "duplicate", VANISHED: "failing",
+    DENIED: "new", DEAD: "gone",
+}  # fmt: skip
+CREDITS = {SEED: 2 * CREDIT, WAITING_SEED: CREDIT, RAISED_SEED: 3 * CREDIT}
+
+#: Who redirects where; the target of MOVED_AWAY was turned away, so no link tells it.
+REDIRECTS = {MOVED: TARGET, MOVED_AWAY: None, MOVED_TWICE: MIDDLE, HERE: THERE, THERE: HERE}
+
+EVENTS = RoundEvents(
+    captures={
+        url_id(HOME): Links(5, frozenset(map(url_id, (COPY, NEW, DEAD, DENIED)))),
+        url_id(SAME): Links(4, frozenset(map(url_id, (HOME, TARGET)))),
+        url_id(SEED): Links(0, frozenset()),
+    },
+    moves={
+        url_id(COPY): url_id(HOME),
+        **{url_id(source): target and url_id(target) for source, target in REDIRECTS.items()},
+    },  # type: ignore[arg-type]
+    terminal=frozenset({url_id(VANISHED), url_id(DENIED)}),
+    credits={url_id(SEED): 2 * CREDIT, url_id(WAITING_SEED): CREDIT, url_id(RAISED_SEED): 2 * CREDIT},
+    representatives={url_id(MIDDLE): url_id(HOME)},
+)
+
+
+def _ledger() -> Ledger:
+    payable = sum(account.payable for account in ACCOUNTS.values())
+    ledger = Ledger(0, 12_345, INDEX, payable)
+    return replace(ledger, total_credit=imbalance(ACCOUNTS.values(), ledger))
+
+
+def _url(url: str, account: Account) -> dict[str, Any]:
+    values: dict[str, Any] = {"state": STATES.get(url, "fetched"), "cash": account.cash, "history": account.history}
+    values |= {"history_at": account.history_at, "lambda_index": account.lambda_index}
+    if url == VANISHED:
+        values |= {"failure_streak": 2, "last_outcome": "not_found", "last_fetch_at": NOW - 3 * DAY}
+    if url == MIDDLE:
+        values["canonical_url_id"] = url_id(HOME)
+    if url == RAISED_SEED:
+        values["seed_credit"] = CREDIT
+    if url in (HOME, SAME):
+        values |= {"last_success_at": NOW - 10 * DAY, "content_checksum": 9, "fetch_count": 4, "change_events": 1.5}
+        values |= {"observed_days": 30.0, "inlinks": 2}
+    return row_of_url(url, **values)
+
+
+@pytest.fixture(scope="module")
+def step(crawl: JobCrawl) -> Step:
+    """The round, fetched and parsed."""
+    crawl.know(
+        urls=[_url(url, account) for url, account in ACCOUNTS.items()],
+        seeds=[row_of_seed(url, credit_granted=credit) for url, credit in CREDITS.items()],
+        outlinks=[row_of_outlinks(SAME, [HOME, TARGET], 4)],
+        contents=[row_of_content(9, SAME)],
+    )
+    opened = crawl.open(ledger=_ledger(), known=len(ACCOUNTS))
+    answers = {FAILED: "timeout", VANISHED: "not_found", DENIED: "robots_denied", SAME: "not_modified"}
+    answers |= dict.fromkeys((HOME, COPY, SEED), "ok") | dict.fromkeys(REDIRECTS, "redirect")
+    modified = {"etag": '"new"', "last_modified": "Sun, 29 Nov 2026 12:00:00 GMT"}
+    captured = {"warc_file": "w", "warc_record_id": "<1>", "payload_digest": "sha1:X", **modified}
+    write(
+        opened,
+        fetch_plan=[row_of_plan(url, depth=1) for url in (*answers, LATE)],
+        fetches=[
+            row_of_fetch(url, outcome, status=200, **(captured if outcome == "ok" else {}))
+            for url, outcome in answers.items()
+        ],
+        skips=[
+            {"url_id": url_id(LATE), "host": "a.test", "step": "fetch", "skip_reason": "deadline"},
+            {"url_id": url_id(STILL), "host": "a.test", "step": "frontier", "skip_reason": "capacity"},
+        ],
+        pages=[
+            row_of_page(HOME, 10, change_verdict="changed", outlink_count=5, kept_outlink_count=4),
+            row_of_page(COPY, 10, outlink_count=7, kept_outlink_count=1, depth=1),
+            row_of_page(SAME, 9, change_verdict="unchanged", outlink_count=4, kept_outlink_count=2, depth=1,
+                        content_round_id=BEFORE),
+            row_of_page(SEED, 30, outlink_count=0, kept_outlink_count=0),
+        ],
+        links=[
+            *[row_of_link(HOME, target, position=place) for place, target in enumerate((COPY, NEW, DEAD, DENIED))],
+            row_of_link(COPY, STILL),
+            *[row_of_link(source, to, link_kind="redirect") for source, to in REDIRECTS.items() if to],
+        ],
+        warc_files=[{"warc_file": "w", "bytes": 1_000, "records": 9}],
+    )  # fmt: skip
+    save_step_summary(opened.store, ROUND, "frontier", {"richest_cash": RICHEST, "value_cutoff": 0.25})
+    return opened
+
+
+def _accounts(urls: DataFrame) -> dict[int, Account]:
+    rows = plain(urls, "url_id", "cash", "history", "history_at", "lambda_index", "state")
+    return {row[0]: Account(*row[1:5], payable=row[5] in transitions.PAYABLE_STATES) for row in rows}
+
+
+def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> None:
+    opening = {url_id(url): account for url, account in ACCOUNTS.items()}
+    expected, ledger = apply_round(
+        opening, _ledger(), EVENTS, now=NOW, parts=PARTS, window_seconds=WINDOW_SECONDS, richest=RICHEST
+    )
+    assert ledger.lambda_index > INDEX  # Lambda pays out
+    versions = step.tables.versions(("urls", "hosts"))
+    dedupe.run(step)
+
+    # When rows were lost on the way, the round is refused, and nothing that the next one reads has changed.
+    discovered, schema = step.slice("discovered").collect(), step.slice("discovered").schema
+    lost = [row for row in discovered if row["url_id"] != url_id(DEAD)]
+    assert len(lost) == len(discovered) - 1
+    step.write("discovered", step.spark.createDataFrame(lost, schema))
+    write(step, skips=[{"url_id": url_id(LATE + "r"), "host": "a.test", "step": "fetch", "skip_reason": "deadline"}])
+    with pytest.raises(LawBrokenError) as refusal:
+        rank.run(step)
+    sentences = str(refusal.value)
+    assert "15 URLs were planned, 14 have a final row and 1 a skip; 2 have not exactly one" in sentences
+    assert "units of cash were held" in sentences
+    assert "units of credit were ever granted" in sentences
+    assert step.tables.versions(("urls", "hosts")) == versions
+    assert find_round(step.tables, ROUND).state is RoundState.OPEN
+
+    # When they are there, the round is folded and closed.
+    step.write("discovered", step.spark.createDataFrame(discovered, schema))
+    write(step, skips=[{"url_id": url_id(LATE), "host": "a.test", "step": "fetch", "skip_reason": "deadline"}])
+    summary = rank.run(step)
+    assert summary == {
+        "round_state": "closed", "known_after": len(ACCOUNTS) + 3, "new_urls": 3, "fetched": 14,
+        "skipped_after_plan": 1, "payable_urls": ledger.payable_urls,
+    }  # fmt: skip
+
+    # Then every row of the table holds what the oracle says, and so does the ledger.
+    urls = step.tables.read("urls")
+    assert _accounts(urls) == expected
+    closed = find_round(step.tables, ROUND)
+    columns = ("total_credit", "lambda_cash", "lambda_index_after", "payable_urls")
+    assert [int(closed[name]) for name in columns] == [
+        ledger.total_credit, ledger.lambda_cash, ledger.lambda_index, ledger.payable_urls,
+    ]  # fmt: skip
+    assert imbalance(_accounts(urls).values(), ledger) == 0
+    figures = ("planned", "fetched", "known_before", "known_after", "outcomes_ok", "outcomes_unchanged")
+    assert [closed[name] for name in figures] == [15, 14, len(ACCOUNTS), len(ACCOUNTS) + 3, 3, 1]
+    assert (closed["outcomes_failed"], closed["warc_bytes"], closed["value_cutoff"]) == (3, 1_000, 0.25)
+    assert closed["versions_at_close"]["urls"] == step.tables.version("urls")
+    _check_states(urls)
+    _check_other_tables(step)
+
+
+def _check_states(urls: DataFrame) -> None:
+    touched = plain(urls.where(f"last_round_id = '{ROUND}'"), "url", "state", "failure_streak", "canonical_url_id")
+    assert touched == sorted(
+        [
+            (HOME, "fetched", 0, None),
+            (COPY, "duplicate", 0, url_id(HOME)),
+            (SAME, "fetched", 0, None),
+            (FAILED, "failing", 1, None),
+            (TARGET, "new", 0, None),
+            (NEW, "new", 0, None),
+            (MOVED, "redirect", 0, url_id(TARGET)),
+            (MOVED_AWAY, "redirect", 0, None),
+            (MOVED_TWICE, "redirect", 0, url_id(HOME)),
+            (HERE, "redirect", 0, min(url_id(HERE), url_id(THERE))),
+            (THERE, "redirect", 0, min(url_id(HERE), url_id(THERE))),
+            (VANISHED, "gone", 3, None),
+            (DENIED, "denied", 1, None),
+            (DEAD, "gone", 0, None),
+            (SEED, "fetched", 0, None),
+            (WAITING_SEED, "new", 0, None),
+            (RAISED_SEED, "fetched", 0, None),
+        ],
+        key=repr,
+    )
+    home = urls.where(f"url_id = {url_id(HOME)}")
+    assert plain(home, "content_checksum", "fetch_count", "change_count", "inlinks", "etag", "last_warc_file") == [
+        (10, 5, 1, 2, '"new"', "w")
+    ]
+    evidence = ChangeEvidence(1.5, 30.0)
+    modified = NOW.replace(day=29, hour=12)
+    evidence = observe(
+        evidence, changed=True, previous_visit_at=NOW - 10 * DAY, visited_at=NOW, first_interval_days=7.0,
+        last_modified_at=modified,
+    )  # fmt: skip
+    assert plain(home, "change_events", "observed_days", "change_rate_per_day") == [
+        pytest.approx((evidence.change_events, evidence.observed_days, evidence.rate_per_day(7.0)))
+    ]
+    same = urls.where(f"url_id = {url_id(SAME)}")
+    assert plain(same, "content_checksum", "content_round_id", "fetch_count", "etag") == [(9, BEFORE, 5, None)]
+    seeds = urls.where("seed_credit > 0")
+    assert plain(seeds, "url", "seed_credit") == [
+        (RAISED_SEED, 3 * CREDIT), (SEED, 2 * CREDIT), (WAITING_SEED, CREDIT),
+    ]  # fmt: skip
+    # A failing page is tried again in an hour, the target of a redirect in the next round.
+    [(due,)] = plain(urls.where(f"url_id = {url_id(FAILED)}"), "next_fetch_at")
+    assert NOW + timedelta(minutes=54) <= due <= NOW + timedelta(minutes=66)
+    assert plain(urls.where(f"url_id = {url_id(TARGET)}"), "next_fetch_at") == [(None,)]
+
+
+def _check_other_tables(step: Step) -> None:
+    assert plain(step.tables.read("contents"), "content_checksum", "first_url_id", "first_round_id") == [
+        (10, url_id(HOME), ROUND), (30, url_id(SEED), ROUND), (9, url_id(SAME), BEFORE),
+    ]  # fmt: skip
+    outlinks = plain(step.tables.read("outlinks"), "src_url_id", "dst_url_ids", "links_round_id")
+    assert outlinks == sorted(
+        [
+            (url_id(HOME), sorted(map(url_id, (COPY, NEW, DEAD, DENIED))), ROUND),
+            (url_id(COPY), [url_id(STILL)], ROUND),
+            (url_id(SAME), sorted(map(url_id, (HOME, TARGET))), BEFORE),
+            (url_id(SEED), [], ROUND),
+        ],
+        key=repr,
+    )
+    hosts = plain(step.tables.read("hosts"), "host", "registered_domain", "url_count", "page_count", "duplicate_count")
+    assert hosts == [
+        ("a.test", "a.test", 1, 3, 1),
+        ("seed.test", "seed.test", 1, 1, 0),
+        ("waiting.test", "waiting.test", 1, 0, 0),
+    ]
+
+
+HOLDING = Figures(
+    planned=5, fetched=3, skipped=2, not_once=0, new_urls=4, known_after=9, misjudged_new=0, cash_held=70,
+    cash_staged=60, cash_to_lambda=10, credit_granted=7, cash_after=107, lambda_cash=20, payable_urls=8,
+    total_credit=107, outcomes_ok=1, outcomes_unchanged=1, outcomes_failed=1, warc_bytes=0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("broken", "sentence"),
+    [
+        ({"not_once": 1}, "5 URLs were planned, 3 have a final row and 2 a skip; 1 have not exactly one"),
+        ({"skipped": 1}, "5 URLs were planned, 3 have a final row and 1 a skip; 0 have not exactly one"),
+        ({"misjudged_new": 2}, "2 staged URLs are new and known at once, or staged twice"),
+        ({"cash_staged": 59}, "70 units of cash were held, 59 are staged and 10 went to Lambda"),
+        ({"credit_granted": 8}, "cash was 100, 8 were granted, but 107 are there"),
+        ({"total_credit": 108}, "108 units of credit were ever granted, 107 are there"),
+    ],
+)
+def test_each_law_has_its_sentence(broken: dict[str, int], sentence: str) -> None:
+    row = Round({"cash_before": 100})
+    assert check_laws(row, HOLDING) == []
+    assert check_laws(row, replace(HOLDING, **broken)) == [sentence]
+
+
+# -- The SQL of each formula against its Python.
+
+
+def _some_time(draw: random.Random) -> datetime:
+    return NOW - timedelta(microseconds=draw.randrange(int(120 * 86_400e6)))
+
+
+def test_cash_in_sql_is_cash_in_python(spark: SparkSession) -> None:
+    draw, index = random.Random(5), 5 * 10**17
+    rows = []
+    for _ in range(120):
+        held = draw.choice([0, 1, draw.randrange(10**12), draw.randrange(4 * 10**18)])
+        at = draw.choice([None, _some_time(draw), NOW + 2 * DAY])
+        outlinks = draw.choice([0, 1, 3, 7, 1_000])
+        rows.append(
+            (held % 10**18, draw.randrange(index + 1), held, at, outlinks, draw.random() < 0.7, draw.randrange(10**12))
+        )
+    schema = "cash BIGINT, x BIGINT, held BIGINT, at TIMESTAMP, links INT, payable BOOLEAN, credit BIGINT"
+    comparison = Comparison(spark, schema, rows)
+    now = timestamp_sql(NOW)
+    comparison.add(
+        aopic.effective_cash_sql("cash", "x", f"{index}L", "payable", "credit"),
+        lambda cash, x, held, at, links, payable, credit: (cash + index - x if payable else 0) + credit,
+    )
+    comparison.add(
+        aopic.share_sql("held", "links", PARTS),
+        lambda cash, x, held, at, links, payable, credit: aopic.distribute(held, links, 0, PARTS)[0],
+    )
+    comparison.add(
+        aopic.windowed_history_sql("held", "at", now, WINDOW_SECONDS),
+        lambda cash, x, held, at, *rest: aopic.windowed_history(held, at, NOW, WINDOW_SECONDS),
+    )
+    comparison.add(
+        aopic.history_after_capture_sql("held", "at", "cash", now, WINDOW_SECONDS),
+        lambda cash, x, held, at, *rest: aopic.history_after_capture(
+            Account(history=held, history_at=at), cash, NOW, WINDOW_SECONDS
+        ),
+    )
+    comparison.add(
+        aopic.importance_sql(
+            cash="cash", lambda_index="x", index=f"{index}L", history="held", history_at="at", now=now,
+            window_seconds=WINDOW_SECONDS,
+        ),
+        lambda cash, x, held, at, *rest: aopic.importance(Account(cash, held, at, x), index, NOW, WINDOW_SECONDS),
+    )  # fmt: skip
+    assert comparison.differences() == []
+
+
+def test_representatives_are_resolved_in_sql_as_in_python(spark: SparkSession) -> None:
+    rows = [
+        (u, t, has, then)
+        for u in (1, 2, 3)
+        for t in (None, 1, 2, 3)
+        for has in (True, False)
+        for then in (None, 1, 2, 5)
+    ]
+    comparison = Comparison(spark, "u BIGINT, t BIGINT, has BOOLEAN, then BIGINT", rows)
+    comparison.add(
+        aopic.resolve_representative_sql("u", "t", "has", "then"),
+        lambda u, t, has, then: None if t is None else aopic.resolve_representative(u, t, {t: then} if has else {}),
+    )
+    assert comparison.differences() == []
+
+
+def test_change_rates_in_sql_are_those_of_python(spark: SparkSession) -> None:
+    draw = random.Random(6)
+    rows = [
+        (
+            draw.choice([None, draw.random() * 50]),
+            draw.choice([None, draw.random() * 500]),
+            draw.choice([True, False, None]),
+            draw.choice([None, _some_time(draw)]),
+            NOW,
+            draw.choice([None, _some_time(draw), NOW - timedelta(seconds=10), NOW + DAY]),
+        )
+        for _ in range(120)
+    ]
+    schema = "e DOUBLE, d DOUBLE, changed BOOLEAN, previous TIMESTAMP, visited TIMESTAMP, modified TIMESTAMP"
+    comparison = Comparison(spark, schema, rows)
+
+    def after(e: Any, d: Any, changed: Any, previous: Any, visited: Any, modified: Any) -> ChangeEvidence:
+        evidence = ChangeEvidence(e or 0.0, d or 0.0)
+        if previous is None:
+            return evidence
+        return observe(
+            evidence, changed=bool(changed), previous_visit_at=previous, visited_at=visited, first_interval_days=7.0,
+            last_modified_at=modified,
+        )  # fmt: skip
+
+    shared = {"observed_days": "d", "changed": "changed", "previous_visit_at": "previous", "visited_at": "visited"}
+    comparison.add(
+        observed_events_sql(change_events="e", first_interval_days=7, last_modified_at="modified", **shared),
+        lambda *row: after(*row).change_events,
+        1e-12,
+    )
+    comparison.add(
+        observed_days_sql(last_modified_at="modified", **shared), lambda *row: after(*row).observed_days, 1e-12
+    )
+    comparison.add(observed_days_sql(**shared), lambda *row: after(*row[:5], None).observed_days, 1e-12)
+    comparison.add(
+        rate_per_day_sql("e", "d", 7),
+        lambda e, d, *rest: ChangeEvidence(e or 0.0, d or 0.0).rate_per_day(7.0),
+        1e-13,
+    )
+    assert comparison.differences() == []
+
+
+def test_intervals_in_sql_are_those_of_python(spark: SparkSession) -> None:
+    draw = random.Random(8)
+    rows = [
+        (
+            10 ** draw.uniform(-4, 3),
+            draw.choice([0.0, 10 ** draw.uniform(-8, 3)]),
+            draw.choice([0.0, 10 ** draw.uniform(-8, 3)]),
+            draw.randrange(-(2**63), 2**63),
+            _some_time(draw),
+        )
+        for _ in range(200)
+    ]
+    comparison = Comparison(spark, "rate DOUBLE, weight DOUBLE, mu DOUBLE, id BIGINT, at TIMESTAMP", rows)
+    policy = schedule.policy_interval_days_sql
+    comparison.add(
+        policy("rate", "weight", "mu", LIMITS),
+        lambda rate, weight, mu, *rest: schedule.policy_interval_days(rate, weight, mu, LIMITS),
+        1e-9,
+    )
+    comparison.add(
+        policy("rate", "weight", None, LIMITS),
+        lambda rate, weight, *rest: schedule.policy_interval_days(rate, weight, None, LIMITS),
+        1e-12,
+    )
+    comparison.add(schedule.jitter_factor_sql("id"), lambda r, w, m, id, at: schedule.jitter_factor(id), 1e-15)
+    comparison.add(
+        schedule.next_fetch_at_sql("at", "rate", "id", LIMITS),
+        lambda rate, w, m, id, at: schedule.next_fetch_at(at, rate, id, LIMITS),
+    )
+    assert comparison.differences() == []
+
+
+def test_states_and_streaks_in_sql_are_those_of_python(spark: SparkSession) -> None:
+    draw = random.Random(9)
+    rows = []
+    for state in UrlState:
+        for outcome in Outcome:
+            for _ in range(4):
+                last = draw.choice([None, outcome, outcome, *Outcome])
+                before = draw.choice([0, 1, 2, 5])
+                at = draw.choice([None, NOW - 5 * DAY, NOW - timedelta(hours=5)])
+                verdict = draw.choice([None, *transitions.ContentVerdict])
+                streak = transitions.failure_streak_after(
+                    before, last, outcome, state=state, last_fetch_at=at, now=NOW, spacing_seconds=86_400
+                )
+                after = transitions.next_state(
+                    state, outcome, failure_streak=streak, gone_after_failures=3,
+                    verdict=verdict or transitions.ContentVerdict.OWN,
+                )  # fmt: skip
+                rows.append((
+                    str(state), str(outcome), last and str(last), before, at, verdict and str(verdict),
+                    draw.random() < 0.3, 10 ** draw.uniform(-1.3, 1.9), streak, str(after),
+                ))  # fmt: skip
+    schema = (
+        "state STRING, outcome STRING, last STRING, before INT, at TIMESTAMP, verdict STRING, first BOOLEAN, "
+        "policy DOUBLE, streak INT, after STRING"
+    )
+    comparison = Comparison(spark, schema, rows)
+    comparison.add(
+        transitions.failure_streak_after_sql(
+            "before",
+            "last",
+            "outcome",
+            state="state",
+            last_fetch_at="at",
+            now=timestamp_sql(NOW),
+            spacing_seconds=86_400,
+        ),
+        lambda *row: row[8],
+    )
+    comparison.add(
+        transitions.next_state_sql(
+            "state", "outcome", failure_streak="streak", gone_after_failures=3, verdict="verdict"
+        ),
+        lambda *row: row[9],
+    )
+    comparison.add(
+        schedule.interval_days_sql(
+            state="state", next_state="after", outcome="outcome", last_outcome="last", streak_before="before",
+            streak="streak", first_success="first", policy_days="policy", limits=LIMITS,
+        ),
+        lambda state, outcome, last, before, at, verdict, first, policy, streak, after: schedule.interval_days(
+            state=UrlState(state), next_state=UrlState(after), outcome=Outcome(outcome),
+            last_outcome=last and Outcome(last), streak_before=before, streak=streak, first_success=first,
+            policy_days=policy, limits=LIMITS,
+        ),
+        1e-12,
+    )  # fmt: skip
+    comparison.add(
+        transitions.succeeded_sql("state", "outcome"),
+        lambda state, outcome, *rest: transitions.succeeded(UrlState(state), Outcome(outcome)),
+    )
+    comparison.add(transitions.payable_sql("state"), lambda state, *rest: state in transitions.PAYABLE_STATES)
+    comparison.add(transitions.terminal_sql("state"), lambda state, *rest: state in transitions.TERMINAL_STATES)
+    assert comparison.differences() == []

@@ -96,15 +96,21 @@ def _touched(step: Step) -> DataFrame:
         .join(pages, "url_id", "left")
         .join(targets, "url_id", "left")
         .join(seeds, "url_id", "left")
-        .withColumn("is_new", F.col("url").isNull())
-        .withColumn("credit_due", F.expr(credit_due))
-        .withColumn("effective_cash", F.expr(held))
-        .withColumn("url", F.coalesce("url", "seed_url", "target_url", "tried_url"))
-        .withColumn("host", F.coalesce("host", "seed_host", "target_host", "tried_host"))
-        .withColumn("request_url", F.coalesce("request_url", "seed_request_url", "target_request_url"))
-        .withColumn("state", F.expr(f"coalesce(state, '{UrlState.NEW}')"))
-        .withColumn("depth", F.expr("coalesce(least(depth, seed_depth, min_depth, page_depth), 0)"))
-    )  # fmt: skip
+        .withColumns(
+            {
+                "is_new": F.col("url").isNull(),
+                "credit_due": F.expr(credit_due),
+                "effective_cash": F.expr(held),
+                "url": F.coalesce("url", "seed_url", "target_url", "tried_url"),
+                "host": F.coalesce("host", "seed_host", "target_host", "tried_host"),
+                "request_url": F.coalesce("request_url", "seed_request_url", "target_request_url"),
+                "state": F.expr(f"coalesce(state, '{UrlState.NEW}')"),
+                "depth": F.expr("coalesce(least(depth, seed_depth, min_depth, page_depth), 0)"),
+                "tried": F.col("outcome").isNotNull(),
+                "modified_at": F.expr("try_to_timestamp(substring(new_last_modified, 6, 20), 'dd MMM yyyy HH:mm:ss')"),
+            }
+        )
+    )
 
 
 def _last_tries(step: Step) -> DataFrame:
@@ -162,17 +168,17 @@ def _with_state(rows: DataFrame, step: Step, flows: RoundFlows) -> DataFrame:
     )
     return (
         rows.join(moves, "url_id", "left")
-        .withColumn("tried", F.col("outcome").isNotNull())
-        .withColumn(
-            "verdict",
-            F.expr(
-                f"CASE WHEN moved AND change_verdict IS NOT NULL THEN '{ContentVerdict.DUPLICATE}' "
-                f"ELSE '{ContentVerdict.OWN}' END"
-            ),
+        .withColumns(
+            {
+                "verdict": F.expr(
+                    f"CASE WHEN moved AND change_verdict IS NOT NULL THEN '{ContentVerdict.DUPLICATE}' "
+                    f"ELSE '{ContentVerdict.OWN}' END"
+                ),
+                "streak_after": F.expr(f"CASE WHEN tried THEN {streak} ELSE failure_streak END"),
+                "succeeded": F.expr(f"tried AND {succeeded_sql('state', 'outcome')}"),
+            }
         )
-        .withColumn("streak_after", F.expr(f"CASE WHEN tried THEN {streak} ELSE failure_streak END"))
         .withColumn("next_state", F.expr(f"CASE WHEN tried THEN {state} ELSE state END"))
-        .withColumn("succeeded", F.expr(f"tried AND {succeeded_sql('state', 'outcome')}"))
     )
 
 
@@ -182,21 +188,25 @@ def _with_accounts(rows: DataFrame, step: Step, flows: RoundFlows) -> DataFrame:
     index = f"{int(step.round['lambda_index_after'])}L"
     giving = flows.giving.select("url_id", F.lit(True).alias("distributes"))
     payable = payable_sql("next_state")
-    history = history_after_capture_sql(
-        "history", "history_at", "effective_cash", timestamp_sql(step.round.now), window
-    )
+    now = timestamp_sql(step.round.now)
+    history = history_after_capture_sql("history", "history_at", "effective_cash", now, window)
     emptied = "coalesce(distributes, false) OR coalesce(moved, false)"
     return (
         rows.join(giving, "url_id", "left")
-        .withColumn("payable", F.expr(payable))
-        .withColumn("received", F.expr("coalesce(cash_received, 0L)"))
-        .withColumn("kept_cash", F.expr(f"CASE WHEN {emptied} THEN 0L ELSE effective_cash END"))
-        .withColumn("cash_after", F.expr("CASE WHEN payable THEN kept_cash + received ELSE 0L END"))
-        .withColumn("index_after", F.expr(f"CASE WHEN payable THEN {index} ELSE 0L END"))
-        .withColumn("history_after", F.expr(f"CASE WHEN distributes THEN {history} ELSE coalesce(history, 0L) END"))
-        .withColumn(
-            "history_at_after",
-            F.expr(f"CASE WHEN distributes THEN {timestamp_sql(step.round.now)} ELSE history_at END"),
+        .withColumns(
+            {
+                "payable": F.expr(payable),
+                "received": F.expr("coalesce(cash_received, 0L)"),
+                "kept_cash": F.expr(f"CASE WHEN {emptied} THEN 0L ELSE effective_cash END"),
+                "history_after": F.expr(f"CASE WHEN distributes THEN {history} ELSE coalesce(history, 0L) END"),
+                "history_at_after": F.expr(f"CASE WHEN distributes THEN {now} ELSE history_at END"),
+            }
+        )
+        .withColumns(
+            {
+                "cash_after": F.expr("CASE WHEN payable THEN kept_cash + received ELSE 0L END"),
+                "index_after": F.expr(f"CASE WHEN payable THEN {index} ELSE 0L END"),
+            }
         )
     )
 
@@ -207,7 +217,6 @@ def _with_schedule(rows: DataFrame, step: Step) -> DataFrame:
     limits = IntervalLimits(rank.first_interval_days, rank.min_interval_seconds / 86_400, rank.max_interval_days)
     changed = f"change_verdict = '{ChangeVerdict.CHANGED}'"
     visited = "change_verdict IS NOT NULL"
-    modified = "try_to_timestamp(substring(new_last_modified, 6, 20), 'dd MMM yyyy HH:mm:ss')"
     events = observed_events_sql(
         change_events="change_events", observed_days="observed_days", changed=changed,
         previous_visit_at="last_success_at", visited_at="ended_at", first_interval_days=rank.first_interval_days,
@@ -226,11 +235,14 @@ def _with_schedule(rows: DataFrame, step: Step) -> DataFrame:
     policy = policy_interval_days_sql("rate", "weight", None if cutoff is None else f"{cutoff!r}D", limits)
     due = next_fetch_at_sql("ended_at", "interval_days", "url_id", limits)
     return (
-        rows.withColumn("modified_at", F.expr(modified))
-        .withColumn("events_after", F.expr(f"CASE WHEN {visited} THEN {events} ELSE coalesce(change_events, 0D) END"))
-        .withColumn("days_after", F.expr(f"CASE WHEN {visited} THEN {days} ELSE coalesce(observed_days, 0D) END"))
+        rows.withColumns(
+            {
+                "events_after": F.expr(f"CASE WHEN {visited} THEN {events} ELSE coalesce(change_events, 0D) END"),
+                "days_after": F.expr(f"CASE WHEN {visited} THEN {days} ELSE coalesce(observed_days, 0D) END"),
+                "weight": F.expr("(history_after + cash_after) / 1e12D"),
+            }
+        )
         .withColumn("rate", F.expr(rate_per_day_sql("events_after", "days_after", rank.first_interval_days)))
-        .withColumn("weight", F.expr("(history_after + cash_after) / 1e12D"))
         .withColumn("policy_days", F.expr(policy))
         .withColumn("interval_days", F.expr(f"CASE WHEN tried THEN {interval} END"))
         .withColumn(

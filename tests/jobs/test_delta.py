@@ -150,9 +150,8 @@ def test_each_kind_of_table_is_written_in_its_own_way(crawl: JobCrawl) -> None:
 def test_tables_of_a_newer_program_are_refused_in_one_sentence(own_crawl: JobCrawl) -> None:
     assert own_crawl.tables.create_missing() == []
     newer = MODEL_VERSION + 1
-    own_crawl.spark.sql(
-        f"ALTER TABLE delta.`{own_crawl.tables.path('rounds')}` SET TBLPROPERTIES ('{MODEL_VERSION_PROPERTY}' = {newer})"
-    )
+    table = f"delta.`{own_crawl.tables.path('rounds')}`"
+    own_crawl.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{MODEL_VERSION_PROPERTY}' = {newer})")
     with pytest.raises(TableError) as refusal:
         own_crawl.tables.create_missing()
     assert f"have model version {newer}, this program knows {MODEL_VERSION}." in str(refusal.value)

@@ -83,10 +83,15 @@ def test_values_and_queues_in_sql_are_those_of_python(spark: SparkSession) -> No
 def test_the_url_sets_of_capacity_and_guarantees_are_those_of_the_oracle(crawl: JobCrawl, capacity: int) -> None:
     # Given: several hundred URLs over all queues, their values full of ties and of nothing.
     draw = random.Random(capacity)
+    values = (0.0, 1.0, 3.3, None)
     due = [
-        queues.Due(url_id(f"http://a.test/{n}"), draw.choice(list(FrontQueue)), draw.choice([0.0, 1.0, 3.3, 10 ** draw.uniform(-3, 3)]))
-        for n in range(400)
-    ]  # fmt: skip
+        queues.Due(
+            url_id(f"http://a.test/{number}"),
+            draw.choice(list(FrontQueue)),
+            10 ** draw.uniform(-3, 3) if (shared := draw.choice(values)) is None else shared,
+        )
+        for number in range(400)
+    ]
     schema = "url_id BIGINT, queue STRING, crawl_value DOUBLE, skip_reason STRING"
     rows = [(row.url_id, str(row.queue), row.value, None) for row in due] + [(1, "manual", 9e9, "quota")]
     judged = crawl.spark.createDataFrame(rows, schema).selectExpr(

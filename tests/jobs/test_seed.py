@@ -64,7 +64,7 @@ def test_a_round_opens_from_files_form_and_inbox(
     with pytest.raises(RoundStateError, match="There is no open round to continue from parse"):
         run(application, ROUND, RoundForm(from_step="parse"), own_crawl.lease)
     missing = Application(settings(own_crawl.root, seed={"files": [str(tmp_path / "none.txt")]}))
-    with pytest.raises(UsageError, match="none.txt can't be read"):
+    with pytest.raises(UsageError, match=r"none\.txt can't be read"):
         run(missing, ROUND, RoundForm(), own_crawl.lease)
     add_seed_lines(store, ["http://new.test/"], "ann", NOW - DAY)
     for at, kind, subject, value in [

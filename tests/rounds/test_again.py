@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
 from recrawl.assignment import load_assignment
-from recrawl.errors import LawBrokenError, RoundStateError
+from recrawl.errors import LawBrokenError, LeaseHeldError, RoundStateError
 from recrawl.rounds import warc_folder
 from recrawl.spark.application import Application, run_round, run_step
 from recrawl.spark.undo import undo
@@ -79,10 +80,13 @@ def test_a_broken_law_leaves_urls_untouched(copy_of_three_rounds: Crawl) -> None
 
 def test_an_open_round_is_continued_or_abandoned_by_the_next_run(copy_of_three_rounds: Crawl) -> None:
     crawl, open_id = copy_of_three_rounds, ROUND_IDS[3]
-    form = crawl.form()
-    application = Application(crawl.configuration(form))
+    form, lease = crawl.form(), {"storage": {"lease_seconds": 2}}
+    application = Application(crawl.configuration(form, **lease))
     for step in ("seed", "frontier"):
         run_step(application, step, open_id, form)
+    with pytest.raises(LeaseHeldError, match=f"in use by {open_id}"):
+        run_round(crawl.configuration(form), form, ROUND_IDS[4])
+    time.sleep(2.5)
 
     with pytest.raises(RoundStateError, match="a plan can only be shown between rounds"):
         run_round(crawl.configuration(), crawl.form(plan_only=True), ROUND_IDS[4])

@@ -68,7 +68,9 @@ def test_robots_and_concurrency_as_the_server_saw_them(three_rounds: Crawl) -> N
 
 
 def test_sitemaps_named_by_robots_txt_are_followed(three_rounds: Crawl) -> None:
-    rows = three_rounds.rows("SELECT link_kind, count(*) AS n FROM links WHERE link_kind = 'sitemap' GROUP BY link_kind")
+    rows = three_rounds.rows(
+        "SELECT link_kind, count(*) AS n FROM links WHERE link_kind = 'sitemap' GROUP BY link_kind"
+    )
     assert rows and rows[0]["n"] >= 12
     sitemap = three_rounds.rows("SELECT state FROM urls WHERE url LIKE '%alpha.test%/sitemap.xml'")
     assert sitemap == [{"state": "fetched"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import socket
 import subprocess
@@ -11,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.asking.reader import Reader
+from recrawl.config import load_configuration
+from recrawl.sampleweb import SampleWeb
+from recrawl.storage import Store
 from tests.dags.airflow_api import AirflowApi
 from tests.dags.checkouts import checkout, processes_in
 
@@ -30,12 +35,43 @@ def test_two_rounds_over_the_sample_web_end_with_something_to_read(tmp_path: Pat
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
         assert f"Round {number} (" in done.stdout and "closed" in done.stdout
         assert "One of its pages: " in done.stdout
-        assert done.stdout.count("recrawl --config .recrawl/sample/recrawl.toml sql ") == 3
+        queries = [
+            line for line in done.stdout.splitlines() if "recrawl --config .recrawl/sample/recrawl.toml sql " in line
+        ]
+        assert len(queries) == 3
         assert "make round SEEDS=" in done.stdout
     log = next(
         (tmp_path / ".recrawl" / "airflow" / "logs").glob("dag_id=crawl_round/run_id=*/task_id=rank/attempt=1.log")
     )
     assert "rank: finished" in log.read_text(encoding="utf-8")
+    # They are there to be copied; the engine without a JVM answers them as well.
+    for query in queries:
+        arguments = [*shlex.split(query)[1:], "--engine", "arrow", "--json"]
+        command = [sys.executable, "-m", "recrawl.cli.main", *arguments]
+        asked = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert asked.returncode == 0 and json.loads(asked.stdout), query + asked.stderr
+
+
+def test_own_seeds_are_crawled_within_the_limits_of_a_first_try(tmp_path: Path) -> None:
+    environment = checkout(tmp_path)
+    (tmp_path / "recrawl.toml").write_text(
+        '[dns]\nhosts_file = "hosts"\n[fetch]\nallowed_private_ranges = ["127.0.0.0/8"]\nmin_delay_seconds = 0\n',
+        encoding="utf-8",
+    )
+    with SampleWeb(edition=1) as web:
+        web.write_hosts(tmp_path / "hosts")
+        host = f"garden.sample.test:{web.port}"
+        (tmp_path / "seeds.txt").write_text(f"http://{host}/\nhttp://{host}/articles/3\n", encoding="utf-8")
+        done = first_try(tmp_path, environment, "--seeds", "seeds.txt")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    assert "your seeds in seeds.txt" in done.stdout and "Limits of a first try: scope host" in done.stdout
+    reader = Reader(
+        Store(load_configuration(None, {}, {"storage": {"root": str(tmp_path / ".recrawl/crawl")}}).storage)
+    )
+    assert [row["fetched"] for row in reader.rounds()] == [2]
+    assert reader.query("SELECT DISTINCT host FROM urls").to_pylist() == [{"host": host}]
+    # The front page links to its friends: each was seen and left out, with the reason.
+    assert reader.query("SELECT count(*) AS n FROM rejects WHERE filter = 'scope'").to_pylist()[0]["n"] >= 7
 
 
 def test_a_round_that_was_cut_off_is_continued(tmp_path: Path) -> None:

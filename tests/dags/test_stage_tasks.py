@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recrawl.assignment import Assignment, save_assignment
+from recrawl.assignment import Assignment, save_assignment, save_step_summary
 from recrawl.config import load_configuration
 from recrawl.config.form import RoundForm
 from recrawl.rounds import round_id_of
@@ -165,6 +165,22 @@ def test_steps_done_before_are_skipped(tmp_path: Path, monkeypatch: pytest.Monke
     assert open_round in reasons["fetch"]
     # A run that seed has not seen yet skips nothing.
     assert reason_to_skip("parse", "20261201T030000.000000Z", RoundForm(), configuration) == ""
+
+
+def test_an_empty_plan_starts_no_spark_for_what_works_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recrawl.orchestration.stage_task import reason_to_skip
+
+    monkeypatch.setenv("RECRAWL__STORAGE__ROOT", str(tmp_path))
+    configuration = load_configuration()
+    store = Store(configuration.storage)
+    started_at = datetime(2026, 11, 30, tzinfo=UTC)
+    save_assignment(store, Assignment(RUN_ID, RUN_ID, "seed", abandon=False, plan_only=False, started_at=started_at))
+    skipped = {}
+    for planned in (None, 0, 3):
+        if planned is not None:
+            save_step_summary(store, RUN_ID, "frontier", {"planned": planned})
+        skipped[planned] = [step for step in STEP_NAMES if reason_to_skip(step, RUN_ID, RoundForm(), configuration)]
+    assert skipped == {None: [], 0: ["fetch", "parse", "dedupe"], 3: []}
 
 
 @pytest.mark.parametrize("step", STEP_NAMES)

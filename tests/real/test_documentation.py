@@ -142,10 +142,11 @@ def test_a_browser_sees_the_same_links_and_text(
     if program is None:
         pytest.skip("Chromium is not installed")
     canonicalizer = Canonicalizer()
-    pages = {crawl.web.page(item.url)[0].host: item for item in fetched if item.text and len(item.text) > 2_000}
+    long_pages = sorted((item for item in fetched if len(item.text or "") > 2_000), key=lambda item: item.url)
+    pages = {crawl.web.page(item.url)[0].host: item for item in long_pages}
     chosen = [pages[host] for host in sorted(pages)[:: max(1, len(pages) // BROWSER_PAGES)]]
     assert len(chosen) >= BROWSER_PAGES
-    strange = []
+    checked, strange = 0, []
     for number, item in enumerate(chosen):
         shown = seen(program, crawl.web, item.url, tmp_path / f"profile{number}")
         theirs = {canonicalizer.canonical(link) for link in shown.links if link.startswith(("http://", "https://"))}
@@ -158,8 +159,10 @@ def test_a_browser_sees_the_same_links_and_text(
         assert theirs - ours - {row["dst_url"] for row in turned_away} <= {item.url}, item.url
         assert ours - theirs == set(), item.url
         visible = squeezed(shown.text)
-        strange += [line for line in first_lines(item) if squeezed(line) not in visible]
-    assert len(strange) <= 1, strange
+        lines = first_lines(item)
+        checked += len(lines)
+        strange += [line for line in lines if squeezed(line) not in visible]
+    assert len(strange) <= checked / 4, strange
 
 
 def first_lines(item: Fetched) -> list[str]:

@@ -1,0 +1,1 @@
+"""Whole rounds on the misbehaving web: laws, reruns, undo, kills."""

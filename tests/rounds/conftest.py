@@ -11,6 +11,7 @@ import pytest
 from recrawl.spark.application import run_round
 from tests.rounds.crawl import HOSTS, ROUND_IDS, Crawl
 from tests.web import MisbehavingWeb
+from tests.web.audit import Audit
 
 ROBOTS = "User-agent: *\nDisallow: /page/3.html\nSitemap: {root}/sitemap.xml\n"
 
@@ -27,8 +28,8 @@ def web() -> Iterator[MisbehavingWeb]:
 
 
 @pytest.fixture(scope="session")
-def three_rounds(web: MisbehavingWeb, tmp_path_factory: pytest.TempPathFactory) -> Crawl:
-    """A crawl of three rounds; one page changes before the third."""
+def crawl_and_audit(web: MisbehavingWeb, tmp_path_factory: pytest.TempPathFactory) -> tuple[Crawl, Audit]:
+    """A crawl of three rounds, and what the server saw of it; one page changes before the third."""
     crawl = Crawl(tmp_path_factory.mktemp("three"), web)
     web.clear_log()
     for number in range(3):
@@ -36,7 +37,19 @@ def three_rounds(web: MisbehavingWeb, tmp_path_factory: pytest.TempPathFactory) 
             web.change(HOSTS[1], "/page/1.html")
         form = crawl.form()
         run_round(crawl.configuration(form), form, ROUND_IDS[number])
-    return crawl
+    return crawl, web.audit()
+
+
+@pytest.fixture(scope="session")
+def three_rounds(crawl_and_audit: tuple[Crawl, Audit]) -> Crawl:
+    """The crawl of three rounds, to look at."""
+    return crawl_and_audit[0]
+
+
+@pytest.fixture(scope="session")
+def served(crawl_and_audit: tuple[Crawl, Audit]) -> Audit:
+    """What the server saw of the three rounds."""
+    return crawl_and_audit[1]
 
 
 @pytest.fixture

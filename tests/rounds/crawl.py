@@ -59,7 +59,7 @@ class Crawl:
             "storage": {"root": str(self.root), "buckets": 4},
             "fetch": {
                 "allowed_private_ranges": ["127.0.0.0/8"], "min_delay_seconds": 0, "ip_gap_seconds": 0,
-                "read_timeout_seconds": 2, "total_timeout_seconds": 4, "max_backoff_seconds": 0.2, "slots": 2,
+                "read_timeout_seconds": 20, "total_timeout_seconds": 40, "max_backoff_seconds": 0.2, "slots": 2,
             },
             "dns": {"hosts_file": str(self.web.hosts_file(self.folder / "hosts"))},
             "parse": {"text_extractor": "resiliparse"},
@@ -113,10 +113,11 @@ def start_round(crawl: Crawl, run_id: str, form: RoundForm, **sections: dict[str
         "run_round(Configuration.model_validate_json(sys.argv[1]), RoundForm.from_json(sys.argv[2]), sys.argv[3])"
     )
     configuration = crawl.configuration(form, **sections).model_dump_json()
-    return subprocess.Popen(
-        [sys.executable, "-c", program, configuration, form.to_json(), run_id],
-        stdout=(crawl.folder / "round.log").open("ab"),
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        start_new_session=True,
-    )
+    with (crawl.folder / "round.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", program, configuration, form.to_json(), run_id],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+        )

@@ -7,6 +7,7 @@ from collections import Counter
 from recrawl.rounds import warc_folder
 from recrawl.warc.check import check_warc
 from tests.rounds.crawl import HOSTS, ROUND_IDS, Crawl, audit_of_cash
+from tests.web.audit import Audit
 
 
 def test_every_round_is_closed_and_counts_what_it_did(three_rounds: Crawl) -> None:
@@ -58,11 +59,10 @@ def test_unchanged_pages_point_to_the_round_that_holds_their_content(three_round
             assert row["content_round_id"] < ROUND_IDS[2]
 
 
-def test_robots_and_concurrency_as_the_server_saw_them(three_rounds: Crawl) -> None:
-    audit = three_rounds.web.audit()
-    assert set(audit.max_concurrency().values()) == {1}
-    assert audit.disallowed_hits("recrawl") == []
-    assert audit.content_before_robots() == []
+def test_robots_and_concurrency_as_the_server_saw_them(three_rounds: Crawl, served: Audit) -> None:
+    assert set(served.max_concurrency().values()) == {1}
+    assert served.disallowed_hits("recrawl") == []
+    assert served.content_before_robots() == []
     denied = three_rounds.rows("SELECT state, last_outcome FROM urls WHERE url LIKE '%alpha.test%/page/3.html'")
     assert denied == [{"state": "denied", "last_outcome": "robots_denied"}]
 

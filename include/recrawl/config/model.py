@@ -178,7 +178,7 @@ class Urls(Section):
     blocked_prefixes: list[str] = Field([], description="URL prefixes never taken.")
     blocked_patterns: list[str] = Field([], description="Regular expressions; URLs that match anywhere are never taken.")
     blocked_extensions: list[str] = Field(
-        ["7z", "apk", "avi", "bin", "bz2", "css", "deb", "dmg", "doc", "docx", "eot", "exe", "gz", "ico", "iso", "jar", "js", "m4a", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "msi", "ogg", "otf", "ppt", "pptx", "rar", "rpm", "swf", "tar", "tgz", "ttf", "wav", "webm", "wmv", "woff", "woff2", "xls", "xlsx", "xz", "zip", "zst"],
+        ["7z", "apk", "avi", "avif", "bin", "bmp", "bz2", "css", "deb", "dmg", "doc", "docx", "eot", "exe", "gif", "gz", "ico", "iso", "jar", "jpeg", "jpg", "js", "m4a", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "msi", "ogg", "otf", "png", "ppt", "pptx", "rar", "rpm", "svg", "swf", "tar", "tgz", "tif", "tiff", "ttf", "wav", "webm", "webp", "wmv", "woff", "woff2", "xls", "xlsx", "xz", "zip", "zst"],
         description="Extensions of the path that are never taken.",
     )
 

@@ -41,7 +41,7 @@ def summary_lines(row: dict[str, Any]) -> list[str]:
         ("  unchanged", row["outcomes_unchanged"], ""),
         ("  failed", row["outcomes_failed"], "denied by robots.txt, missing, …"),
         ("skipped", row["skipped_after_plan"], "each with its reason in crawl.skips"),
-        ("new URLs", row["new_urls"], "found in links"),
+        ("new URLs", row["new_urls"], "seeds, and links that were found"),
         ("known URLs", row["known_after"], "in all"),
         ("WARC files", f"{(row['warc_bytes'] or 0) / 1e3:,.0f} kB", ""),
     ]

@@ -29,8 +29,8 @@ from recrawl.storage import Store
 PROGRESS_SECONDS = 5.0
 _PATIENCE_SECONDS = 15.0
 
-#: About how long each step takes on a laptop with the sample web, start of Spark included.
-ABOUT_SECONDS = {"seed": 30, "frontier": 25, "fetch": 40, "parse": 35, "dedupe": 35, "rank": 60}
+#: About how long each step takes on two cores with the sample web, start of Spark included.
+ABOUT_SECONDS = {"seed": 25, "frontier": 20, "fetch": 20, "parse": 30, "dedupe": 20, "rank": 30}
 
 _SAID = re.compile(rf"(?:\d\d:\d\d:\d\d )?((?:{'|'.join(STEP_NAMES)}): .*)")
 _STARTING = re.compile(r"\[DAG TEST\] starting task_id=(\S+)")

@@ -11,7 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from recrawl.assignment import load_assignment
+from recrawl.assignment import load_assignment, step_summary
 from recrawl.bootstrap.places import Places
 from recrawl.config import load_configuration
 from recrawl.config.form import RoundForm
@@ -31,8 +31,9 @@ JOBS_FOLDER = PROJECT_FOLDER / "jobs"
 RETRY_DELAY = timedelta(seconds=30)
 LONGEST_RETRY_DELAY = timedelta(minutes=10)
 
-#: Steps with nothing to do when a run only plans; `rank` takes the plan back.
-_NOT_WHEN_PLANNING = ("fetch", "parse", "dedupe")
+#: Steps that work on what was planned: nothing for them when a run only plans (`rank` takes the plan back), or
+#: when nothing is due. Told before Spark starts, which is all that an empty round would wait for.
+_WORK_ON_THE_PLAN = ("fetch", "parse", "dedupe")
 
 BACKFILL_REFUSAL = (
     "A crawl can't fetch the past: this run is a backfill, and pages can only be fetched as they are today. "
@@ -105,11 +106,17 @@ def reason_to_skip(step: str, run_id: str, form: RoundForm, configuration: Confi
     """
     if step == STEPS[0].name:
         return ""
-    if form.plan_only and step in _NOT_WHEN_PLANNING:
+    if form.plan_only and step in _WORK_ON_THE_PLAN:
         return "plan_only: this run shows the plan and fetches nothing."
-    assignment = load_assignment(Store(configuration.storage), run_id)
-    if assignment is not None and not assignment.covers(step):
+    store = Store(configuration.storage)
+    assignment = load_assignment(store, run_id)
+    if assignment is None:
+        return ""
+    if not assignment.covers(step):
         return f"Done before in round {assignment.round_id}; this run begins with {assignment.first_step}."
+    planned = (step_summary(store, assignment.round_id, "frontier") or {}).get("planned")
+    if step in _WORK_ON_THE_PLAN and planned == 0:
+        return f"Nothing was planned in round {assignment.round_id}: nothing is due, or nothing was asked for."
     return ""
 
 

@@ -252,6 +252,19 @@ def _log_tail(places: Places, lines: int = 15) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines()[-lines:])
 
 
+def _what_is_crawled() -> str:
+    """What a round triggered there works on, and what it lacks still."""
+    configuration = load_configuration()
+    lines = [
+        f"Its rounds write to {configuration.storage.root} (the sample web of `make round` has a place of its own)."
+    ]
+    if not configuration.seed.files:
+        lines.append("No seeds are configured (seed.files): name some in the form of the trigger button.")
+    if not configuration.agent.contact:
+        lines.append('No contact is set (recrawl.toml: [agent] contact = "you@example.org"): public sites are refused.')
+    return "\n".join(lines)
+
+
 def main() -> int:
     """`up` or `down`; the exit status."""
     places = Places()
@@ -261,7 +274,7 @@ def main() -> int:
             found = up(places)
             print(
                 f"\nAirflow:  {found.address}\nLogin:    admin / {passwords(places)['admin']}\n"
-                f"Rounds:   {found.address}/dags/crawl_round\nStop it:  make down",
+                f"Rounds:   {found.address}/dags/crawl_round\nStop it:  make down\n\n{_what_is_crawled()}",
                 flush=True,
             )
         elif sys.argv[1:] == ["down"]:

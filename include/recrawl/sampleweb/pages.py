@@ -43,7 +43,7 @@ def page_of(site: SampleSite, path: str, origin: str, edition: int) -> SamplePag
         )
     if path == "/about":
         return _html(
-            site, f"About: {site.title}", "<p>A made-up site of the sample web.</p>" + _paragraphs(site, "", 0)
+            site, f"About: {site.title}", f"<p>A made-up site of the sample web: {', '.join(site.topics)}.</p>"
         )
     if path.startswith(("/private/", "/archive/")):
         return _html(site, "Not for crawlers", f"<p>robots.txt may ask crawlers to stay away from {escape(path)}.</p>")

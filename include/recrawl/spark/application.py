@@ -167,6 +167,10 @@ def run_step(application: Application, name: str, run_id: str, form: RoundForm) 
         if assignment.plan_only and name not in ("frontier", "rank"):
             say(f"{name}: plan only, nothing to do.")
             return {"plan_only": True}
+        if name in _NEEDS_A_PLAN and _plan_is_empty(application, assignment.round_id):
+            say(f"{name}: nothing was planned, nothing to do.")
+            save_step_summary(application.store, assignment.round_id, name, {"planned": 0})
+            return {"planned": 0}
     with application.lease(run_id, f"the step {name} of run {run_id}", keep=name != STEP_NAMES[-1]) as lease:
         if name == "seed":
             summary: Summary = importlib.import_module("jobs.seed").run(application, run_id, form, lease)
@@ -191,10 +195,6 @@ def _run_in_round(application: Application, name: str, run_id: str, lease: Lease
         say(f"{name}: round {row.round_id} is {row.state}; nothing to do.")
         return {"round_state": str(row.state)}
     step = Step(application, row, assignment, row.configuration(application.configuration), lease)
-    if name in _NEEDS_A_PLAN and _plan_is_empty(application, row.round_id):
-        say(f"{name}: nothing was planned, nothing to do.")
-        save_step_summary(application.store, row.round_id, name, {"planned": 0})
-        return {"planned": 0}
     job = importlib.import_module(f"jobs.{name}")
     line = job.progress_line(step) if hasattr(job, "progress_line") else stage_progress(application.spark, name)
     with progress(line):

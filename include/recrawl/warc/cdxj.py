@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,8 @@ from recrawl.warc.reader import StoredCapture, iterate, parse_response_head
 from recrawl.warc.records import RecordPlace
 
 REVISIT_MIME = "warc/revisit"
+
+_SLASHES = re.compile(r"/{2,}")
 
 #: What look-up keys of archives leave out of a URL, in the words of `recrawl.urls.rules`.
 _KEY_RULES = ("drop_userinfo", "drop_fragment", "trailing_dot", "sort_query")
@@ -116,6 +119,13 @@ def _line(entry: IndexEntry, warc_name: str) -> str:
 
 
 def _key(url: str) -> str:
-    """The SURT of the URL's canonical form; a URL that has none is its own key."""
+    """The SURT of the URL's canonical form, slashes in a row taken for one as readers of archives do.
+
+    A URL that has no canonical form is its own key.
+    """
     canonical_url = canonical_with(url, _KEY_RULES)
-    return "".join(url.split()) if canonical_url is None else surt(canonical_url)
+    if canonical_url is None:
+        return "".join(url.split())
+    front, mark, query = surt(canonical_url).partition("?")
+    front = _SLASHES.sub("/", front)
+    return f"{front if front.endswith(')/') else front.removesuffix('/')}{mark}{query}"

@@ -12,7 +12,7 @@ import pytest
 from recrawl.config import load_configuration
 from recrawl.firsttry import watch
 from recrawl.firsttry.report import page_lines, queries, summary_lines
-from recrawl.firsttry.watch import TaskLogs, Watcher
+from recrawl.firsttry.watch import ABOUT_SECONDS, TaskLogs, Watcher
 
 ROUND_ID = "20261130T030000.000000Z"
 RUN = "manual__2026-11-30T03:00:00+00:00"
@@ -51,7 +51,7 @@ def test_steps_and_what_they_say_are_shown_and_noise_is_not(
     ):
         assert watcher.take(text)
     assert capsys.readouterr().out.splitlines() == [
-        "seed: Takes the lease, opens the round and canonicalises the seeds. (about 30 s)",
+        f"seed: Takes the lease, opens the round and canonicalises the seeds. (about {ABOUT_SECONDS['seed']} s)",
         f"  seed: finished in 9.0 s. round_id {ROUND_ID}",
     ]
 

@@ -25,13 +25,16 @@ def a_varied_part(folder: Path) -> Path:
         an_exchange(b"two", url="http://example.com/", response_head=b"HTTP/1.1 404 Gone\r\n\r\n"),
         an_exchange(b"", url="http://127.0.0.1:8000/x", revisit=revisit),
         an_exchange(b"three", url="http://example.com/", metadata={"fetchTimeMs": "3"}),
+        an_exchange(b"four", url="http://example.com//c///d//?u=http://e//f"),
+        an_exchange(b"five", url="http://example.com///"),
+        an_exchange(b"six", url="http://example.com/c/d//"),
     )
 
 
 def test_each_line_leads_to_its_capture(tmp_path: Path) -> None:
     path = a_varied_part(tmp_path)
     lines = cdxj_lines(read_entries(path), "warc/round/part.warc.gz")
-    assert len(lines) == 5
+    assert len(lines) == 8
     assert lines == sorted(lines, key=str.encode)
     for line in lines:
         _, moment, text = line.split(" ", 2)
@@ -51,7 +54,10 @@ def test_keys_are_surts(tmp_path: Path) -> None:
         "1,0,0,127:8000)/x",
         "com,example)/",
         "com,example)/",
+        "com,example)/",
         "com,example)/b?a=2&b=1",
+        "com,example)/c/d",
+        "com,example)/c/d?u=http://e//f",
         "org,example:8443)/a.png",
     ]
 

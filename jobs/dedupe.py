@@ -74,7 +74,7 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
 def discover(step: Step, flows: RoundFlows) -> DataFrame:
     """Every target of the round, once: what it received, who links to it, whether it is new.
 
-    A target that another URL of the table shares its id with is told by `known_url`.
+    Where two URLs share an id, `url` is the known one (else the first by name) and `colliding_url` another.
     """
     pages, links = step.slice("pages"), step.slice("links")
     paid = [
@@ -101,7 +101,7 @@ def discover(step: Step, flows: RoundFlows) -> DataFrame:
     named = (
         links.where(f"followed OR link_kind = '{LinkKind.REDIRECT}'")
         .groupBy(F.col("dst_url_id").alias("url_id"))
-        .agg(F.expr(first_link).alias("link"))
+        .agg(F.expr(first_link).alias("link"), F.max("dst_url").alias("last_url"))
     )
     captured = pages.select("url_id", F.col("url").alias("page_url"), F.col("host").alias("page_host"))
     known = step.opening("urls").select("url_id", F.col("url").alias("known_url"), F.col("host").alias("known_host"))
@@ -110,20 +110,23 @@ def discover(step: Step, flows: RoundFlows) -> DataFrame:
         .join(named, "url_id", "left")
         .join(captured, "url_id", "left")
         .withColumn("is_new", F.col("known_url").isNull())
-        .withColumn("link_url", F.col("link.url"))
         .withColumn("url", F.coalesce("known_url", "link.url", "page_url"))
+        .withColumn(
+            "colliding_url", F.expr("CASE WHEN link.url <> url THEN link.url WHEN last_url <> url THEN last_url END")
+        )
         .withColumn("host", F.coalesce("known_host", "link.host", "page_host"))
         .withColumn("request_url", F.col("link.request_url"))
         .withColumn("registered_domain", F.col("link.domain"))
-        .drop("link", "page_url", "page_host", "known_host")
+        .drop("link", "last_url", "known_url", "page_url", "page_host", "known_host")
     )
 
 
 def collisions(targets: DataFrame, round_id: str) -> DataFrame:
-    """Rejects for targets whose 64-bit id a known URL has: their cash went to that one."""
-    return targets.where("known_url IS NOT NULL AND link_url IS NOT NULL AND known_url <> link_url").selectExpr(
-        f"'{round_id}' AS round_id", "CAST(NULL AS BIGINT) AS src_url_id", "link_url AS dst_url", "'dedupe' AS step",
-        f"'{RejectFilter.ID_COLLISION}' AS filter", "concat('Its 64-bit id is that of ', known_url) AS reject_reason",
+    """Rejects for targets whose 64-bit id another URL has: their cash went to that one."""
+    return targets.where("colliding_url IS NOT NULL").selectExpr(
+        f"'{round_id}' AS round_id", "CAST(NULL AS BIGINT) AS src_url_id", "colliding_url AS dst_url",
+        "'dedupe' AS step", f"'{RejectFilter.ID_COLLISION}' AS filter",
+        "concat('Its 64-bit id is that of ', url) AS reject_reason",
     )  # fmt: skip
 
 

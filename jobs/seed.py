@@ -124,8 +124,9 @@ def _open(application: Application, form: RoundForm, run_id: str, rounds: list[R
     if merged is not None:
         tables.replace_ledger("seeds", merged)
     overrides = _overrides(application, now)
-    lease.check()
-    tables.replace_ledger("overrides", overrides)
+    if overrides is not None:
+        lease.check()
+        tables.replace_ledger("overrides", overrides)
     if rejects:
         tables.write_slice("rejects", run_id, _rejects_frame(application.spark, run_id, rejects), "seed")
     opening = _opening_row(application, form, run_id, rounds, now)
@@ -230,13 +231,16 @@ def merge_seeds(spark: SparkSession, known: DataFrame, rows: list[dict[str, Any]
     return fresh.unionByName(others).localCheckpoint()
 
 
-def _overrides(application: Application, now: datetime) -> DataFrame:
+def _overrides(application: Application, now: datetime) -> DataFrame | None:
+    """The decisions in force as rows of `overrides`; None where the table holds just these."""
     inbox = InboxReader(application.store).read()
     decisions = fold_decisions(inbox.events, now)  # type: ignore[arg-type]
     for sentence in (*inbox.problems, *(f"{p.event_id}: {p.reason}" for p in decisions.problems)):
         say(f"seed: inbox: {sentence}")
     rows = [(o.subject, str(o.kind), o.value, o.reason, o.who, o.since, o.until) for o in decisions.overrides]
-    return application.spark.createDataFrame(rows, schema_of("overrides"))
+    frame = application.spark.createDataFrame(rows, schema_of("overrides"))
+    known = application.tables.read("overrides").collect()
+    return None if sorted(map(tuple, known), key=repr) == sorted(map(tuple, frame.collect()), key=repr) else frame
 
 
 def _rejects_frame(spark: SparkSession, run_id: str, rejects: list[tuple[str, RejectFilter, str]]) -> DataFrame:

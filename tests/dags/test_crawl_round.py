@@ -81,6 +81,12 @@ def test_the_form_has_every_field_typed_and_described(dag: Any) -> None:
     assert RoundForm.from_mapping(dag.params.dump()) == RoundForm()
 
 
+def test_each_choice_of_the_form_says_what_it_means(dag: Any) -> None:
+    for name in ("mode", "from_step", "on_open_round"):
+        schema = dag.params.get_param(name).schema
+        assert set(schema["values_display"]) == {"null", *schema["enum"][1:]} and schema["enum"][0] is None
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -101,7 +101,10 @@ def test_pages_are_captured_with_all_that_rows_need(
 
 
 def test_limits_are_kept_and_marked(web: MisbehavingWeb, hosts_file: Path, tmp_path: Path) -> None:
-    settings = configuration(tmp_path, hosts_file, max_errors_in_a_row=100)
+    # Making a bomb keeps the test web busy for a second or more before its first byte.
+    settings = configuration(
+        tmp_path, hosts_file, max_errors_in_a_row=100, read_timeout_seconds=5, total_timeout_seconds=10
+    )
     bombs = [f"/odd/bomb?as={name}&mb=50" for name in ("gzip", "br", "zstd", "deflate")]
     paths = [*bombs, "/odd/endless?mb=200", "/odd/partial", "/odd/stall", "/odd/hang", "/odd/endless-headers?mb=50"]
     plan = plan_of((web.url(HOST, path) for path in paths), max_bytes=1 << 20)

@@ -100,7 +100,7 @@ def test_targets_are_found_once_with_what_they_received(crawl: JobCrawl) -> None
         outlinks=[row_of_outlinks(SAME, [KNOWN, HOME], 3)],
     )  # fmt: skip
     step = crawl.open(ledger=Ledger(5 * CREDIT, 0, 0, 6), known=6)
-    collision = "http://b.test/of-the-same-id"
+    collision, new_collision = "http://b.test/of-the-same-id", "http://b.test/too"
     write(
         step,
         fetch_plan=[row_of_plan(url, depth=1) for url in (HOME, COPY, SECOND, SAME, OLD)],
@@ -123,6 +123,7 @@ def test_targets_are_found_once_with_what_they_received(crawl: JobCrawl) -> None
             row_of_link(SECOND, NEW, position=0, request_url=f"{NEW}?"),
             row_of_link(SECOND, collision, position=1, dst_url_id=url_id(KNOWN)),
             row_of_link(SECOND, FOLDER, position=2, link_kind="ancestor"),
+            row_of_link(SECOND, new_collision, position=3, dst_url_id=url_id(NEW)),
             row_of_link(OLD, MOVED, position=0, link_kind="redirect"),
             row_of_link("http://a.test/robots.txt", SITEMAP, position=0, link_kind="sitemap"),
         ],
@@ -150,7 +151,8 @@ def test_targets_are_found_once_with_what_they_received(crawl: JobCrawl) -> None
         ("b.test", "b.test", f"{NEW}?", "ours")
     ]
     assert plain(step.slice("rejects"), "step", "filter", "dst_url", "reject_reason") == [
-        ("dedupe", "id_collision", collision, f"Its 64-bit id is that of {KNOWN}")
+        ("dedupe", "id_collision", collision, f"Its 64-bit id is that of {KNOWN}"),
+        ("dedupe", "id_collision", new_collision, f"Its 64-bit id is that of {NEW}"),
     ]
     assert plain(step.slice("content_seen"), "content_checksum", "representative_url_id", "captures") == [
         (10, url_id(HOME), 2), (20, url_id(SECOND), 1), (30, url_id(SAME), 1),

@@ -1,18 +1,22 @@
-"""Writes captures as WARC 1.1: one gzip member a record, compressed by isal."""
+"""Writes captures as WARC 1.1: records by warcio, one gzip member a record, compressed by isal."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 import re
-import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from isal import isal_zlib
+from warcio.limitreader import LimitReader
+from warcio.recordloader import ArcWarcRecord
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.utils import Digester
+from warcio.warcwriter import BaseWARCWriter
 
 from recrawl.errors import WarcError
 from recrawl.warc.cdxj import IndexEntry, index_entry
@@ -30,14 +34,12 @@ from recrawl.warc.records import (
 GZIP_LEVEL = 3
 _GZIP_WINDOW_BITS = 31
 
-#: Bodies up to this length are compressed in one piece; longer ones are streamed.
-STREAM_OVER_BYTES = 64 * 1024
-
+_READ_BYTES = 64 * 1024
 _FILE_BUFFER_BYTES = 256 * 1024
 
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x20]")
 
-_Fields = list[tuple[str, str]]
+_Put = Callable[[bytes], None]
 
 
 class PartWriter:
@@ -71,17 +73,12 @@ class PartWriter:
             self._file = path.open("xb", buffering=_FILE_BUFFER_BYTES)
         except OSError as error:
             raise self._unwritable(error) from None
-        self._warcinfo_id = _new_record_id()
-        block = _warc_fields(warcinfo)
-        fields = [
-            ("WARC-Type", "warcinfo"),
-            ("WARC-Record-ID", self._warcinfo_id),
-            ("WARC-Date", warc_date(created_at)),
-            ("WARC-Filename", path.name),
-            ("WARC-Block-Digest", _sha1(block)),
-            ("Content-Type", "application/warc-fields"),
-        ]
-        self._append(fields, block)
+        self._warc = _RecordWriter(self._put)
+        info = {name: _one_line(value) for name, value in warcinfo.items()}
+        record = self._warc.create_warcinfo_record(_encodable(path.name), info)
+        record.rec_headers.replace_header("WARC-Date", warc_date(created_at))
+        self._warcinfo_id = record.rec_headers.get_header("WARC-Record-ID")
+        self._write_record(record)
 
     @property
     def bytes_written(self) -> int:
@@ -101,30 +98,25 @@ class PartWriter:
         date = warc_date(exchange.started_at)
         head, protocol = stored_response_head(exchange.response_head)
         request_head = stored_request_head(exchange.request_head)
-        record_id = _new_record_id()
-        shared = [("WARC-Date", date), ("WARC-Target-URI", _header_value(exchange.url))]
-        shared.append(("WARC-Warcinfo-ID", self._warcinfo_id))
+        shared = {"WARC-Date": date, "WARC-Target-URI": _header_value(exchange.url)}
+        shared["WARC-Warcinfo-ID"] = self._warcinfo_id
         if exchange.ip:
-            shared.append(("WARC-IP-Address", exchange.ip))
+            shared["WARC-IP-Address"] = exchange.ip
         if protocol:
-            shared.append(("WARC-Protocol", protocol))
+            shared["WARC-Protocol"] = protocol
 
-        body, body_bytes = (b"", 0) if exchange.revisit else (exchange.body, exchange.body_bytes)
-        if not isinstance(body, bytes) and body_bytes <= STREAM_OVER_BYTES:
-            body = body.read(body_bytes)
-        block_digest = _block_digest(head, body, body_bytes)
-        fields = _response_fields(exchange, record_id, block_digest, shared)
+        record = self._response(exchange, head, shared)
+        record_id = record.rec_headers.get_header("WARC-Record-ID")
         offset = self._bytes_written
-        if isinstance(body, bytes) and body_bytes <= STREAM_OVER_BYTES:
-            self._append(fields, head + body)
-        else:
-            self._append_stream(fields, len(head) + body_bytes, _pieces(head, body, body_bytes))
+        self._write_record(record)
         length = self._bytes_written - offset
 
-        self._append_related("request", "application/http;msgtype=request", request_head, record_id, shared)
+        shared["WARC-Concurrent-To"] = record_id
+        self._write_record(self._warc.record("request", shared, _HeadAsStored(request_head)))
         if exchange.metadata:
-            block = _warc_fields(exchange.metadata)
-            self._append_related("metadata", "application/warc-fields", block, record_id, shared)
+            fields = [(name, _one_line(value)) for name, value in exchange.metadata.items()]
+            block = StatusAndHeaders("", fields).to_str().encode("utf-8", "replace")
+            self._write_record(self._warc.record("metadata", shared, None, BytesIO(block), len(block)))
         self._first_date = min(self._first_date or exchange.started_at, exchange.started_at)
         self._last_date = max(self._last_date or exchange.started_at, exchange.started_at)
         place = RecordPlace(offset, length, record_id, exchange.started_at)
@@ -156,30 +148,19 @@ class PartWriter:
             self._last_date or self._created_at,
         )
 
-    def _append_related(
-        self, record_type: str, content_type: str, block: bytes, concurrent_to: str, shared: _Fields
-    ) -> None:
-        fields = [
-            ("WARC-Type", record_type),
-            ("WARC-Record-ID", _new_record_id()),
-            *shared,
-            ("WARC-Concurrent-To", concurrent_to),
-            ("WARC-Block-Digest", _sha1(block)),
-            ("Content-Type", content_type),
-        ]
-        self._append(fields, block)
+    def _response(self, exchange: Exchange, head: bytes, shared: Mapping[str, str]) -> ArcWarcRecord:
+        body_bytes = 0 if exchange.revisit else exchange.body_bytes
+        body = b"" if exchange.revisit else exchange.body
+        if isinstance(body, bytes):
+            _check_length(body_bytes, len(body))
+            body = BytesIO(body)
+        fields = {**shared, **_response_fields(exchange)}
+        fields["WARC-Block-Digest"] = _block_digest(head, body, body_bytes)
+        record_type = "revisit" if exchange.revisit else "response"
+        return self._warc.record(record_type, fields, _HeadAsStored(head), LimitReader(body, body_bytes), body_bytes)
 
-    def _append(self, fields: _Fields, block: bytes) -> None:
-        record = b"%b%b\r\n\r\n" % (_record_head(fields, len(block)), block)
-        self._put(isal_zlib.compress(record, GZIP_LEVEL, _GZIP_WINDOW_BITS))
-        self._records += 1
-
-    def _append_stream(self, fields: _Fields, block_bytes: int, pieces: Iterable[bytes]) -> None:
-        compressor = isal_zlib.compressobj(GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW_BITS)
-        self._put(compressor.compress(_record_head(fields, block_bytes)))
-        for piece in pieces:
-            self._put(compressor.compress(piece))
-        self._put(compressor.compress(b"\r\n\r\n") + compressor.flush())
+    def _write_record(self, record: ArcWarcRecord) -> None:
+        self._warc.write_record(record)
         self._records += 1
 
     def _put(self, data: bytes) -> None:
@@ -194,80 +175,106 @@ class PartWriter:
         return WarcError(f"The WARC file {self._path} can't be written: {error.strerror}.")
 
 
-def _response_fields(exchange: Exchange, record_id: str, block_digest: str, shared: _Fields) -> _Fields:
+class _RecordWriter(BaseWARCWriter):  # type: ignore[misc]  # warcio has no annotations
+    """warcio's writer of WARC 1.1, which hands each record as one gzip member of isal's to `put`."""
+
+    def __init__(self, put: _Put) -> None:
+        super().__init__(gzip=False, warc_version=self.WARC_1_1)
+        self._put_data = put
+
+    def record(
+        self,
+        record_type: str,
+        fields: Mapping[str, str],
+        head: _HeadAsStored | None,
+        body: BinaryIO | LimitReader | None = None,
+        body_bytes: int = 0,
+    ) -> ArcWarcRecord:
+        """A record with a new id; `fields` says its date and URL."""
+        fields = {"WARC-Type": record_type, "WARC-Record-ID": self.parser.make_warc_id(), **fields}
+        return self.create_warc_record("", record_type, body, body_bytes, warc_headers_dict=fields, http_headers=head)
+
+    def write_record(self, record: ArcWarcRecord, params: object = None) -> None:
+        self._write_warc_record(_GzipMember(self._put_data), record)
+
+    def ensure_digest(self, record: ArcWarcRecord, block: bool = True, payload: bool = True) -> None:
+        """Digest the block if that is not done; what the payload's digest is, only the caller knows."""
+        super().ensure_digest(record, block=block, payload=False)
+
+
+class _GzipMember:
+    """What warcio writes one record to; it flushes once, at the record's end."""
+
+    def __init__(self, put: _Put) -> None:
+        self._put = put
+        self._compressor: Any = isal_zlib.compressobj(GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW_BITS)
+
+    def write(self, data: bytes) -> None:
+        self._put(self._compressor.compress(data))
+
+    def flush(self) -> None:
+        self._put(self._compressor.flush())
+
+
+class _HeadAsStored:
+    """An HTTP head for warcio to write byte by byte; as its StatusAndHeaders it would be encoded anew."""
+
+    def __init__(self, head: bytes) -> None:
+        self.headers_buff = head
+
+    def compute_headers_buffer(self, header_filter: object = None) -> None:
+        """Called before each writing; the bytes are there."""
+
+
+def _response_fields(exchange: Exchange) -> dict[str, str]:
     revisit = exchange.revisit
-    fields = [("WARC-Type", "revisit" if revisit else "response"), ("WARC-Record-ID", record_id), *shared]
+    fields = {}
     if revisit:
-        fields.append(("WARC-Profile", PROFILE_PREFIX + revisit.profile))
+        fields["WARC-Profile"] = PROFILE_PREFIX + revisit.profile
         if revisit.refers_to_record_id:
-            fields.append(("WARC-Refers-To", revisit.refers_to_record_id))
+            fields["WARC-Refers-To"] = revisit.refers_to_record_id
         if revisit.refers_to_uri:
-            fields.append(("WARC-Refers-To-Target-URI", _header_value(revisit.refers_to_uri)))
+            fields["WARC-Refers-To-Target-URI"] = _header_value(revisit.refers_to_uri)
         if revisit.refers_to_date:
-            fields.append(("WARC-Refers-To-Date", warc_date(revisit.refers_to_date)))
+            fields["WARC-Refers-To-Date"] = warc_date(revisit.refers_to_date)
     elif exchange.truncated:
-        fields.append(("WARC-Truncated", exchange.truncated.value))
+        fields["WARC-Truncated"] = exchange.truncated.value
     if exchange.payload_digest:
-        fields.append(("WARC-Payload-Digest", exchange.payload_digest))
-    fields.append(("WARC-Block-Digest", block_digest))
-    fields.append(("Content-Type", "application/http;msgtype=response"))
+        fields["WARC-Payload-Digest"] = exchange.payload_digest
     return fields
 
 
-def _record_head(fields: _Fields, block_bytes: int) -> bytes:
-    lines = [f"{name}: {value}" for name, value in fields]
-    return ("WARC/1.1\r\n" + "\r\n".join(lines) + f"\r\nContent-Length: {block_bytes}\r\n\r\n").encode(
-        "utf-8", "replace"
-    )
+def _one_line(text: str) -> str:
+    return _encodable(" ".join(text.split()))
 
 
-def _warc_fields(fields: Mapping[str, str]) -> bytes:
-    lines = [f"{name}: {' '.join(value.split())}\r\n" for name, value in fields.items()]
-    return "".join(lines).encode("utf-8", "replace")
+def _encodable(text: str) -> str:
+    # warcio encodes strictly, and a lone surrogate has no UTF-8.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _header_value(url: str) -> str:
     if _NOT_IN_HEADERS.search(url):
         raise WarcError(f"{url!r} is no URL: it holds a space or a control character.")
-    return url
+    return _encodable(url)
 
 
-def _new_record_id() -> str:
-    return f"<urn:uuid:{uuid.uuid4()}>"
+def _block_digest(head: bytes, body: BinaryIO, body_bytes: int) -> str:
+    """The digest stands before the block, so a body is read twice; sha1 costs little beside gzip.
+
+    warcio could do it, but would find a body too short only after the record's head is written.
+    """
+    digest = Digester("sha1")
+    digest.update(head)
+    start = body.tell()
+    limited = LimitReader(body, body_bytes)
+    while piece := limited.read(_READ_BYTES):
+        digest.update(piece)
+    body.seek(start)
+    _check_length(body_bytes, limited.tell())
+    return str(digest)
 
 
-def _sha1(data: bytes) -> str:
-    return _digest_text(hashlib.sha1(data, usedforsecurity=False).digest())
-
-
-def _digest_text(digest: bytes) -> str:
-    return "sha1:" + base64.b32encode(digest).decode("ascii")
-
-
-def _block_digest(head: bytes, body: BinaryIO | bytes, body_bytes: int) -> str:
-    """The digest stands before the block, so a stream is read twice; sha1 costs little beside gzip."""
-    digest = hashlib.sha1(head, usedforsecurity=False)
-    found_bytes = 0
-    if isinstance(body, bytes):
-        digest.update(body)
-        found_bytes = len(body)
-    else:
-        start = body.tell()
-        while found_bytes < body_bytes and (piece := body.read(min(STREAM_OVER_BYTES, body_bytes - found_bytes))):
-            digest.update(piece)
-            found_bytes += len(piece)
-        body.seek(start)
-    if found_bytes != body_bytes:
-        raise WarcError(f"A body was said to have {body_bytes:,} bytes but has {found_bytes:,}.")
-    return _digest_text(digest.digest())
-
-
-def _pieces(head: bytes, body: BinaryIO | bytes, body_bytes: int) -> Iterator[bytes]:
-    yield head
-    if isinstance(body, bytes):
-        yield body
-        return
-    left_bytes = body_bytes
-    while left_bytes and (piece := body.read(min(STREAM_OVER_BYTES, left_bytes))):
-        left_bytes -= len(piece)
-        yield piece
+def _check_length(said_bytes: int, found_bytes: int) -> None:
+    if found_bytes != said_bytes:
+        raise WarcError(f"A body was said to have {said_bytes:,} bytes but has {found_bytes:,}.")

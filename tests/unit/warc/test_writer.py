@@ -21,7 +21,7 @@ from recrawl.tables.vocabulary import TruncatedReason
 from recrawl.warc.check import check_warc
 from recrawl.warc.reader import iterate, read_capture
 from recrawl.warc.records import RevisitOf, RevisitProfile, parse_warc_date, stored_request_head, warc_date
-from recrawl.warc.writer import STREAM_OVER_BYTES, PartWriter
+from recrawl.warc.writer import PartWriter
 from tests.unit.warc.exchanges import (
     MOMENT,
     REQUEST_HEAD,
@@ -96,7 +96,7 @@ def test_a_part_without_captures_is_dated_by_its_warcinfo(tmp_path: Path) -> Non
     assert (summary.records, summary.first_date, summary.last_date) == (1, MOMENT, MOMENT)
 
 
-@pytest.mark.parametrize("size_bytes", [0, STREAM_OVER_BYTES, STREAM_OVER_BYTES + 1, 700_000])
+@pytest.mark.parametrize("size_bytes", [0, 16_384, 65_536, 65_537, 700_000])
 @pytest.mark.parametrize("stream", [False, True])
 def test_bodies_of_any_size_and_kind(tmp_path: Path, size_bytes: int, stream: bool) -> None:
     body = hashlib.shake_128(b"seed").digest(size_bytes)
@@ -111,6 +111,24 @@ def test_a_stream_is_taken_from_where_it_stands(tmp_path: Path) -> None:
     exchange = an_exchange(body=body, body_bytes=100_000, payload_digest=payload_digest(b"x" * 100_000))
     path = write_part(tmp_path / "a.warc.gz", exchange)
     assert records_by_warcio(path)[1][1] == RESPONSE_HEAD + b"x" * 100_000
+
+
+def test_a_stream_is_read_in_pieces(tmp_path: Path) -> None:
+    """A body of any length costs no more memory than one piece of it."""
+
+    class Watched(BytesIO):
+        most_bytes = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            self.most_bytes = max(self.most_bytes, len(data))
+            return data
+
+    content = hashlib.shake_128(b"seed").digest(1_000_000)
+    body = Watched(content)
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(content, body=body))
+    assert 0 < body.most_bytes <= 65_536
+    assert records_by_warcio(path)[1][1] == RESPONSE_HEAD + content
 
 
 @pytest.mark.parametrize("profile", ["server-not-modified", "identical-payload-digest"])
@@ -156,6 +174,37 @@ def test_heads_agree_with_the_stored_body(tmp_path: Path, received: bytes, store
     assert check_warc(path) == []
 
 
+def test_heads_that_are_not_ascii_are_stored_byte_by_byte(tmp_path: Path) -> None:
+    response_head = b"HTTP/1.1 200 OK\r\nX-Latin: caf\xe9\r\nX-Utf: caf\xc3\xa9\r\nno colon\r\n folded\r\n\r\n"
+    request_head = b"GET /caf\xe9 HTTP/1.1\r\nX-Utf: caf\xc3\xa9\r\n\r\n"
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(response_head=response_head, request_head=request_head))
+    _, response, request = records_by_warcio(path)
+    assert response[1] == response_head + b"<title>Page</title>"
+    assert request[1] == request_head
+
+
+def test_what_has_no_utf_8_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "caf\xe9-\udce9.warc.gz"
+    writer = PartWriter(path, {**WARCINFO, "operator": "a\udce9"}, MOMENT)
+    writer.write(an_exchange(url="http://example.com/\u4e2d\ud800", metadata={"note": "b\ud800"}))
+    writer.close()
+    info, response, _, metadata = records_by_warcio(path)
+    assert info[0]["WARC-Filename"] == "caf\xe9-?.warc.gz"
+    assert info[0]["WARC-Date"] == "2026-11-30T03:00:00.123456Z"
+    assert b"operator: a?\r\n" in info[1]
+    assert response[0]["WARC-Target-URI"] == "http://example.com/\u4e2d?"
+    assert metadata[1] == b"note: b?\r\n"
+    assert check_warc(path) == []
+
+
+def test_an_unknown_payload_digest_is_not_made_up(tmp_path: Path) -> None:
+    path = write_part(tmp_path / "a.warc.gz", an_exchange(payload_digest="", metadata={"fetchTimeMs": "1"}))
+    for headers, _ in records_by_warcio(path):
+        assert "WARC-Payload-Digest" not in headers
+        assert headers["WARC-Block-Digest"].startswith("sha1:")
+        assert len(headers) == len({name.lower() for name in headers})
+
+
 def test_a_request_of_http_2_is_written_as_http_1(tmp_path: Path) -> None:
     head = b"GET /a HTTP/2\r\nHost: example.com\r\n\r\n"
     path = write_part(tmp_path / "a.warc.gz", an_exchange(request_head=head))
@@ -169,6 +218,8 @@ def test_a_request_of_http_2_is_written_as_http_1(tmp_path: Path) -> None:
         ({"started_at": datetime(2026, 1, 1)}, "no zone"),
         ({"url": "http://example.com/a\r\nWARC-Type: x"}, "control character"),
         ({"body": b"short", "body_bytes": 10}, "10 bytes"),
+        ({"body": b"long", "body_bytes": 2}, "2 bytes"),
+        ({"revisit": replace(A_REVISIT, refers_to_uri="http://example.com/ a")}, "control character"),
         ({"body": BytesIO(b"s" * 70_000), "body_bytes": 80_000}, "80,000 bytes"),
     ],
 )

@@ -55,7 +55,8 @@ class Postgres:
         self._user = _unprivileged_user() if os.getuid() == 0 else None
         if self._user is not None:
             shutil.chown(folder, self._user)
-        self._run("initdb", "--pgdata", str(folder / "data"), "--username", "airflow", "--auth", "trust", "--no-sync")
+        made = ("--pgdata", str(folder / "data"), "--encoding", "UTF8", "--username", "airflow", "--auth", "trust")
+        self._run("initdb", *made, "--no-sync")
         options = f"-c listen_addresses='' -c fsync=off -k {folder}"
         self._run(
             "pg_ctl", "--pgdata", str(folder / "data"), "--wait", "--log", str(folder / "log"), "-o", options, "start"

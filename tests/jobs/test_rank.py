@@ -13,7 +13,7 @@ from jobs import dedupe, rank
 from jobs.rank_laws import Figures, check_laws
 from recrawl.assignment import save_step_summary
 from recrawl.errors import LawBrokenError
-from recrawl.rank import aopic, schedule, transitions
+from recrawl.rank import aopic, transitions
 from recrawl.rank.aopic import Account, Ledger, Links, RoundEvents, apply_round, imbalance, lambda_parts
 from recrawl.rank.change_rate import (
     ChangeEvidence,
@@ -48,7 +48,6 @@ PARTS = lambda_parts(0.1)
 CREDIT = 10**12
 INDEX = 7_000_000_007
 RICHEST = 10**9
-LIMITS = schedule.IntervalLimits(7.0, 1 / 24, 90.0)
 
 
 def _at(path: str) -> str:

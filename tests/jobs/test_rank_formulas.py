@@ -30,8 +30,6 @@ pytestmark = pytest.mark.timeout(300)
 
 WINDOW_SECONDS = 90 * 86_400
 PARTS = lambda_parts(0.1)
-CREDIT = 10**12
-INDEX = 7_000_000_007
 LIMITS = schedule.IntervalLimits(7.0, 1 / 24, 90.0)
 
 

@@ -163,7 +163,8 @@ def parse(step: Step, work: DataFrame) -> DataFrame:
         ]
     )
     span = F.floor(F.coalesce(F.col("warc_offset"), F.lit(0)) / _READ_SPAN_BYTES)
-    tasks = max(step.spark.sparkContext.defaultParallelism * 4, 8)
+    # More tasks than cores even out pages of unequal cost; each starts with its imports, so not many more.
+    tasks = step.spark.sparkContext.defaultParallelism * 2
     spread = work.repartition(tasks, F.xxhash64("warc_file", span, F.col("url_id") % 4))
     return spread.sortWithinPartitions("warc_file", "warc_offset").mapInArrow(
         partial(parse_task, settings=settings), schema

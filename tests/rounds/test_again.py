@@ -16,6 +16,9 @@ from recrawl.stages import STEP_NAMES
 from recrawl.tables.catalog import STATE_TABLES, TABLES
 from tests.rounds.crawl import ROUND_IDS, Crawl
 
+#: Whole rounds, on a machine that may be busy.
+pytestmark = pytest.mark.timeout(1200)
+
 _SLICES = {
     "frontier": ("fetch_plan", "skips"),
     "fetch": ("fetches", "host_visits", "robots", "warc_files", "skips"),

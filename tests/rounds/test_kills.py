@@ -15,6 +15,9 @@ from recrawl.storage import Store
 from recrawl.tables.catalog import STATE_TABLES, TABLES_FOLDER
 from tests.rounds.crawl import ROUND_IDS, Crawl, audit_of_cash, start_round
 
+#: Whole rounds, on a machine that may be busy.
+pytestmark = pytest.mark.timeout(1200)
+
 #: A moment of a round: whether it has come, by what lies under the storage root.
 Moment = Callable[[Store], bool]
 
@@ -93,7 +96,6 @@ def undisturbed(web, tmp_path_factory: pytest.TempPathFactory) -> Crawl:  # type
     return crawl
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in _IN_THE_SUITE else [pytest.mark.long]) for name in MOMENTS]
 )

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from recrawl.rounds import warc_folder
 from recrawl.warc.check import check_warc
 from tests.rounds.crawl import HOSTS, ROUND_IDS, Crawl, audit_of_cash
 from tests.web.audit import Audit
+
+#: Whole rounds, on a machine that may be busy.
+pytestmark = pytest.mark.timeout(1200)
 
 
 def test_every_round_is_closed_and_counts_what_it_did(three_rounds: Crawl) -> None:

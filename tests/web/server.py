@@ -116,6 +116,7 @@ class MisbehavingWeb:
         self._sites: dict[str, Site] = {}
         self._changed: dict[tuple[str, str], Answer | str] = {}
         self._hits: list[Hit] = []
+        self._cleared_seconds = 0.0
         self._connections = 0
         self._listeners: dict[str, asyncio.Server] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -143,15 +144,17 @@ class MisbehavingWeb:
     @property
     def log(self) -> list[Hit]:
         """All requests so far, in the order in which they ended."""
-        return list(self._hits)
+        # A request that was open when the log was cleared ends, and is noted, after that.
+        return [hit for hit in self._hits if hit.started_seconds >= self._cleared_seconds]
 
     def clear_log(self) -> None:
         """Forget the requests so far; between rounds."""
+        self._cleared_seconds = time.monotonic()
         self._hits.clear()
 
     def hits(self, host: str, path: str | None = None) -> list[Hit]:
         """The requests to a host, or to one path of it."""
-        return [hit for hit in self._hits if hit.host == host and path in (None, hit.path)]
+        return [hit for hit in self.log if hit.host == host and path in (None, hit.path)]
 
     def audit(self) -> Audit:
         """How polite the requests so far were."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -107,5 +108,6 @@ def test_a_taken_port_is_no_problem(tmp_path: Path) -> None:
 def test_a_clock_before_the_projects_own_files_is_a_problem(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "requirements.lock"):
         (tmp_path / name).touch()
+        os.utime(tmp_path / name, (NOW.timestamp(), NOW.timestamp()))
     assert clock_is_sane(NOW + timedelta(minutes=2), Places(tmp_path)).level is Level.OK
     assert clock_is_sane(NOW - timedelta(days=400), Places(tmp_path)).level is Level.PROBLEM

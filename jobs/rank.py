@@ -17,8 +17,8 @@ from jobs.rank_updates import url_updates
 from recrawl.assignment import step_summary
 from recrawl.errors import LawBrokenError
 from recrawl.rank.aopic import lambda_payout
+from recrawl.round_ledger import Round, save_round
 from recrawl.spark.application import Step, Summary, say, step_main
-from recrawl.spark.rounds import Round, save_round
 from recrawl.spark.undo import take_back
 from recrawl.tables.catalog import TABLES
 from recrawl.tables.vocabulary import RoundState
@@ -56,7 +56,7 @@ def stage(step: Step) -> Round:
     step.write("alerts", find_alerts(step))
     row = step.round.with_values(round_state=str(RoundState.FOLDING), **closing_values(step, figures))
     step.lease.check()
-    save_round(step.tables, row)
+    save_round(step.application.stored, row)
     return row
 
 
@@ -92,10 +92,10 @@ def close(step: Step, row: Round) -> Round:
     closed = row.with_values(
         round_state=str(state),
         closed_at=step.application.clock.now(),
-        versions_at_close=step.tables.versions(name for name in TABLES if name != "rounds"),
+        versions_at_close=step.application.stored.versions(name for name in TABLES if name != "rounds"),
     )
     step.lease.check()
-    save_round(step.tables, closed)
+    save_round(step.application.stored, closed)
     return closed
 
 

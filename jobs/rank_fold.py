@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from jobs.cash_flows import outlinks_of_round
 from recrawl.errors import LawBrokenError
+from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
 from recrawl.spark.delta import bucket_sql
-from recrawl.spark.rounds import Round
 
 #: Addresses of a host that are remembered.
 _MAX_IPS = 16

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from jobs.cash_flows import RoundFlows, held_sql
 from recrawl.rank.transitions import payable_sql
+from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
-from recrawl.spark.rounds import Round
 from recrawl.tables.vocabulary import Outcome
 
 

@@ -1,6 +1,7 @@
 """seed: takes the lease's run to a round, canonicalises seeds, folds people's decisions.
 
-Writes `seeds`, `overrides`, the opening row of `rounds`, and the rejects of its own step.
+Writes `seeds`, `overrides`, the opening row of `rounds`, and the rejects of its own step. All of it
+is rows of one process: no JVM, unless an undo is to be finished.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
 from recrawl.assignment import Assignment, first_unfinished_step, save_assignment, save_step_summary
 from recrawl.config.form import RoundForm
 from recrawl.config.model import Configuration
@@ -22,11 +20,7 @@ from recrawl.errors import RoundStateError, UsageError
 from recrawl.inbox import InboxReader
 from recrawl.lease import Lease
 from recrawl.rank.aopic import credit_units
-from recrawl.rounds import moment_of
-from recrawl.seed.decisions import fold_decisions
-from recrawl.seed.seed_files import SeedLine, SeedProblem, parse_seed_file
-from recrawl.spark.application import Application, Summary, say, step_main
-from recrawl.spark.rounds import (
+from recrawl.round_ledger import (
     FOLDED_STATES,
     UNFINISHED_STATES,
     Round,
@@ -34,8 +28,13 @@ from recrawl.spark.rounds import (
     frozen_configuration,
     save_round,
 )
-from recrawl.spark.schema import schema_of
+from recrawl.rounds import moment_of
+from recrawl.seed.decisions import fold_decisions
+from recrawl.seed.root_set import changed_seeds
+from recrawl.seed.seed_files import SeedLine, SeedProblem, parse_seed_file
+from recrawl.spark.application import Application, Summary, say, step_main
 from recrawl.spark.undo import finish_undos, take_back
+from recrawl.stored_tables import rows_of_batch
 from recrawl.tables.catalog import STATE_TABLES
 from recrawl.tables.vocabulary import RejectFilter, RoundKind, RoundState
 from recrawl.urls.canonical import Canonicalizer, host_of
@@ -60,11 +59,11 @@ def run(application: Application, run_id: str, form: RoundForm, lease: Lease) ->
         RoundStateError: `from_step` without an open round.
         UsageError: a seed file that can't be read.
     """
-    created = application.tables.create_missing()
+    created = application.stored.create_missing(application.clock.now())
     if created:
         say(f"seed: created {len(created)} tables under {application.store.root}.")
     finish_undos(application, lease)
-    rounds = all_rounds(application.tables)
+    rounds = all_rounds(application.stored)
     own = next((row for row in rounds if row.round_id == run_id), None)
     if own is not None and own.state not in UNFINISHED_STATES:
         say(f"seed: round {run_id} is {own.state}; nothing to do.")
@@ -115,23 +114,22 @@ def _assign(application: Application, form: RoundForm, run_id: str, row: Round, 
 
 
 def _open(application: Application, form: RoundForm, run_id: str, rounds: list[Round], lease: Lease) -> Summary:
-    configuration, tables = application.configuration, application.tables
+    configuration, stored = application.configuration, application.stored
     now = form.now or moment_of(run_id)
     seeds, rejects = read_seeds(configuration, form, application, now)
-    known = tables.read("seeds")
-    merged = merge_seeds(application.spark, known, seeds)
+    changed = changed_seeds(_known_among(application, seeds), seeds)
     lease.check()
-    if merged is not None:
-        tables.replace_ledger("seeds", merged)
+    if changed:
+        stored.put("seeds", changed)
     overrides = _overrides(application, now)
     if overrides is not None:
         lease.check()
-        tables.replace_ledger("overrides", overrides)
+        stored.replace("overrides", overrides)
     if rejects:
-        tables.write_slice("rejects", run_id, _rejects_frame(application.spark, run_id, rejects), "seed")
+        stored.replace_slice("rejects", run_id, _reject_rows(run_id, rejects), "seed")
     opening = _opening_row(application, form, run_id, rounds, now)
     lease.check()
-    save_round(tables, opening)
+    save_round(stored, opening)
     _assign(application, form, run_id, opening, "seed")
     summary: Summary = {"round_id": run_id, "round_number": opening["round_number"], "seeds_read": len(seeds)}
     summary["seeds_rejected"] = len(rejects)
@@ -206,46 +204,45 @@ def _seed_row(
     }
 
 
-def merge_seeds(spark: SparkSession, known: DataFrame, rows: list[dict[str, Any]]) -> DataFrame | None:
-    """The root set with the seeds read now; None when nothing differs.
-
-    A seed keeps the moment and the giver of its first reading; scope, tags, credit and priority are
-    those of the last. The root set is lasting: a seed that is no longer in a list stays.
-    """
-    if not rows:
-        return None
-    schema = schema_of("seeds")
-    columns = [field.name for field in schema.fields]
-    fresh = spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
-    first_reading = known.select("url_id", F.col("added_at").alias("first_at"), F.col("added_by").alias("first_by"))
-    fresh = (
-        fresh.join(first_reading, "url_id", "left")
-        .withColumn("added_at", F.coalesce("first_at", "added_at"))
-        .withColumn("added_by", F.coalesce("first_by", "added_by"))
-        .select(*columns)
-    )
-    if fresh.exceptAll(known.select(*columns)).isEmpty():
-        return None
-    others = known.select(*columns).join(fresh.select("url_id"), "url_id", "left_anti")
-    # The ledger is replaced by what is read from it: cut the lineage before.
-    return fresh.unionByName(others).localCheckpoint()
+def _known_among(application: Application, rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """url_id → the stored row, of those that were read now; the table is read batch by batch."""
+    wanted = {row["url_id"] for row in rows}
+    if not wanted:
+        return {}
+    known: dict[int, dict[str, Any]] = {}
+    for batch in application.stored.batches("seeds"):
+        for place, identity in enumerate(batch.column("url_id").to_pylist()):
+            if identity in wanted:
+                known[identity] = rows_of_batch(batch.slice(place, 1))[0]
+    return known
 
 
-def _overrides(application: Application, now: datetime) -> DataFrame | None:
+def _overrides(application: Application, now: datetime) -> list[dict[str, Any]] | None:
     """The decisions in force as rows of `overrides`; None where the table holds just these."""
     inbox = InboxReader(application.store).read()
-    decisions = fold_decisions(inbox.events, now)  # type: ignore[arg-type]
+    decisions = fold_decisions(inbox.events, now)
     for sentence in (*inbox.problems, *(f"{p.event_id}: {p.reason}" for p in decisions.problems)):
         say(f"seed: inbox: {sentence}")
-    rows = [(o.subject, str(o.kind), o.value, o.reason, o.who, o.since, o.until) for o in decisions.overrides]
-    frame = application.spark.createDataFrame(rows, schema_of("overrides"))
-    known = application.tables.read("overrides").collect()
-    return None if sorted(map(tuple, known), key=repr) == sorted(map(tuple, frame.collect()), key=repr) else frame
+    rows = [
+        {
+            "subject": o.subject, "override_kind": str(o.kind), "value": o.value, "reason": o.reason, "who": o.who,
+            "since": o.since, "until": o.until,
+        }
+        for o in decisions.overrides
+    ]  # fmt: skip
+    known = application.stored.rows("overrides")
+    return None if sorted(known, key=_subject_and_kind) == sorted(rows, key=_subject_and_kind) else rows
 
 
-def _rejects_frame(spark: SparkSession, run_id: str, rejects: list[tuple[str, RejectFilter, str]]) -> DataFrame:
-    rows = [(run_id, None, text, "seed", str(kind), reason) for text, kind, reason in rejects]
-    return spark.createDataFrame(rows, schema_of("rejects"))
+def _subject_and_kind(row: dict[str, Any]) -> tuple[str, str]:
+    return row["subject"], row["override_kind"]
+
+
+def _reject_rows(run_id: str, rejects: list[tuple[str, RejectFilter, str]]) -> list[dict[str, Any]]:
+    return [
+        {"round_id": run_id, "dst_url": text, "step": "seed", "filter": str(kind), "reject_reason": reason}
+        for text, kind, reason in rejects
+    ]
 
 
 def _opening_row(application: Application, form: RoundForm, run_id: str, rounds: list[Round], now: datetime) -> Round:
@@ -274,7 +271,7 @@ def _opening_row(application: Application, form: RoundForm, run_id: str, rounds:
                 "delta-spark": version("delta-spark"),
                 "python": platform.python_version(),
             },
-            "versions_at_open": application.tables.versions(FROZEN_TABLES),
+            "versions_at_open": application.stored.versions(FROZEN_TABLES),
             "generation": max((int(r["generation"]) for r in rounds), default=0),
             **{column: (last[source] if last is not None else 0) for column, source in carried.items()},
         }

@@ -40,9 +40,9 @@ class InboxEvent:
     who: str
     kind: OverrideKind
     subject: str
-    value: str | None
-    reason: str
-    until: datetime | None
+    value: str | None = None
+    reason: str = ""
+    until: datetime | None = None
 
 
 @dataclass(frozen=True)

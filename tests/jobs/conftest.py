@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.jobs.crawl import JobCrawl
+from tests.jobs.crawl import NOW, JobCrawl
 
 
 @pytest.fixture(scope="session")
 def empty_crawl(tmp_path_factory: pytest.TempPathFactory) -> JobCrawl:
     """Every table, without rows. Nobody writes here."""
     crawl = JobCrawl(tmp_path_factory.mktemp("jobs") / "empty")
-    assert crawl.tables.create_missing()
+    assert crawl.stored.create_missing(NOW)
     return crawl
 
 

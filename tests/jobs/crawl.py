@@ -22,10 +22,11 @@ from recrawl.config.form import RoundForm
 from recrawl.config.model import Configuration
 from recrawl.lease import Lease, acquire
 from recrawl.rank.aopic import Ledger
+from recrawl.round_ledger import Round, find_round, frozen_configuration, save_round
 from recrawl.rounds import moment_of
 from recrawl.spark.application import Application, Step
 from recrawl.spark.delta import in_parallel
-from recrawl.spark.rounds import Round, find_round, frozen_configuration, save_round
+from recrawl.stored_tables import StoredTables
 from recrawl.tables.catalog import STATE_TABLES, TABLES, TableKind
 from recrawl.tables.vocabulary import RoundKind, RoundState
 from recrawl.urls.canonical import host_of
@@ -93,6 +94,10 @@ class JobCrawl:
         return self.application.tables
 
     @property
+    def stored(self) -> StoredTables:
+        return self.application.stored
+
+    @property
     def lease(self) -> Lease:
         if self._lease is None:
             self._lease = acquire(self.application.store, "tests", "tests", 3_600, SystemClock())
@@ -110,7 +115,7 @@ class JobCrawl:
             if kind is TableKind.STATE:
                 self.tables.fold(table, f"test/{table}", None, self.frame(table, rows))
             elif kind is TableKind.LEDGER:
-                self.tables.replace_ledger(table, self.frame(table, rows))
+                self.stored.replace(table, rows_of(table, rows).to_pylist(maps_as_pydicts="strict"))
             else:
                 for round_id in {row["round_id"] for row in rows}:
                     own = [row for row in rows if row["round_id"] == round_id]
@@ -138,18 +143,18 @@ class JobCrawl:
                 "round_state": str(RoundState.OPEN), "run_id": round_id, "opened_at": moment_of(round_id),
                 "now": moment_of(round_id), "configuration": frozen_configuration(configuration, form),
                 "engine_versions": {"recrawl": "test"},
-                "versions_at_open": self.tables.versions((*STATE_TABLES, "seeds", "overrides")),
+                "versions_at_open": self.stored.versions((*STATE_TABLES, "seeds", "overrides")),
                 "generation": generation, "known_before": known, "cash_before": ledger.total_credit,
                 "lambda_cash": ledger.lambda_cash, "lambda_index_after": ledger.lambda_index,
                 "payable_urls": ledger.payable_urls, "total_credit": ledger.total_credit,
             }
         )  # fmt: skip
-        save_round(self.tables, row)
+        save_round(self.stored, row)
         return self.step(round_id)
 
     def step(self, round_id: str = ROUND) -> Step:
         """A step of a round that is there."""
-        row = find_round(self.tables, round_id)
+        row = find_round(self.stored, round_id)
         assignment = Assignment(round_id, round_id, "seed", abandon=False, plan_only=False, started_at=row.now)
         configuration = row.configuration(self.application.configuration)
         return Step(self.application, row, assignment, configuration, self.lease)

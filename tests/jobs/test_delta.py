@@ -16,7 +16,7 @@ from recrawl.spark.schema import schema_of
 from recrawl.tables.catalog import MODEL_VERSION, TABLES
 from recrawl.tables.ddl import MODEL_VERSION_PROPERTY
 from recrawl.urls.keys import bucket_of
-from tests.jobs.crawl import BEFORE, ROUND, JobCrawl, plain, row_of_fetch, row_of_url
+from tests.jobs.crawl import BEFORE, NOW, ROUND, JobCrawl, plain, row_of_fetch, row_of_url
 
 ONE, TWO, THREE, FOUR = (f"http://host{number}.test/" for number in range(1, 5))
 
@@ -25,7 +25,7 @@ def _by_delta(crawl: JobCrawl, table: str, version: int | None = None) -> list[t
     reader = crawl.spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)
-    return plain(reader.load(crawl.tables.path(table)), *(column.name for column in TABLES[table].columns))
+    return plain(reader.load(crawl.stored.path(table)), *(column.name for column in TABLES[table].columns))
 
 
 def _read(crawl: JobCrawl, table: str, version: int | None = None) -> list[tuple[object, ...]]:
@@ -38,7 +38,7 @@ def _reads_directly(crawl: JobCrawl, table: str, version: int | None = None) -> 
 
 def test_a_slice_replaces_itself_and_no_other(crawl: JobCrawl) -> None:
     tables = crawl.tables
-    before = tables.version("fetches")
+    before = crawl.stored.version("fetches")
     old = [{"round_id": BEFORE, **row_of_fetch(ONE)}]
     new = [{"round_id": ROUND, **row_of_fetch(url)} for url in (TWO, THREE)]
     tables.write_slice("fetches", BEFORE, crawl.frame("fetches", old))
@@ -47,7 +47,7 @@ def test_a_slice_replaces_itself_and_no_other(crawl: JobCrawl) -> None:
     # Again with the same rows, as a step that is run again does.
     tables.write_slice("fetches", ROUND, crawl.frame("fetches", new))
     assert _read(crawl, "fetches") == first
-    assert tables.version("fetches") == before + 3
+    assert crawl.stored.version("fetches") == before + 3
     # Again with fewer: what is no longer there goes.
     tables.write_slice("fetches", ROUND, crawl.frame("fetches", new[:1]))
     assert plain(tables.read("fetches"), "round_id", "url") == [(BEFORE, ONE), (ROUND, TWO)]
@@ -61,7 +61,7 @@ def test_steps_that_share_a_table_replace_only_their_own_slice(crawl: JobCrawl) 
         row = {"round_id": ROUND, "dst_url": target, "step": step, "filter": "scope", "reject_reason": "far away"}
         tables.write_slice("rejects", ROUND, crawl.frame("rejects", [row]), step)
     assert plain(tables.read_slice("rejects", ROUND), "step", "dst_url") == [("dedupe", TWO), ("parse", THREE)]
-    tables.delete_slice("rejects", ROUND)
+    crawl.stored.delete_slice("rejects", ROUND)
     assert plain(tables.read("rejects"), "step") == []
 
 
@@ -94,9 +94,9 @@ def test_folds_are_done_once_and_read_alike_in_both_ways(own_crawl: JobCrawl) ->
     assert _read(own_crawl, "urls", 0) == []
 
     # The rerun of a step that was killed, whatever it brings: both commits are skipped.
-    assert tables.version("urls") == 3
+    assert own_crawl.stored.version("urls") == 3
     assert fold("fold/urls/1/0", 6) == [(url, 5) for url in sorted([*touched, FOUR])]
-    assert tables.versions(("urls", "hosts")) == {"urls": 3, "hosts": 0}
+    assert own_crawl.stored.versions(("urls", "hosts")) == {"urls": 3, "hosts": 0}
     # After an undo the generation is another one, and the round is folded anew.
     tables.restore("urls", 1)
     assert _read(own_crawl, "urls") == first
@@ -118,7 +118,7 @@ def test_rows_that_break_a_constraint_are_refused(crawl: JobCrawl) -> None:
         "bytes_body": -1,  # below the least value
         "url": None,  # NOT NULL
     }
-    version = crawl.tables.version("fetches")
+    version = crawl.stored.version("fetches")
     for column, value in bad.items():
         row = crawl.frame("fetches", [{"round_id": ROUND, **row_of_fetch(ONE)}])
         broken = row.withColumn(column, F.lit(value).cast(row.schema[column].dataType))
@@ -126,7 +126,7 @@ def test_rows_that_break_a_constraint_are_refused(crawl: JobCrawl) -> None:
             crawl.tables.write_slice("fetches", "20270101T000000.000000Z", broken)
     with pytest.raises(Py4JJavaError, match="state"):
         crawl.tables.fold("urls", "bad", None, crawl.frame("urls", [row_of_url(ONE, state="splendid")]))
-    assert crawl.tables.version("fetches") == version
+    assert crawl.stored.version("fetches") == version
     assert plain(crawl.tables.read("urls"), "url") == []
 
 
@@ -143,41 +143,44 @@ def test_each_kind_of_table_is_written_in_its_own_way(crawl: JobCrawl) -> None:
     rows = crawl.frame("urls", [row_of_url(ONE)])
     with pytest.raises(TableError, match="urls has no slices"):
         crawl.tables.write_slice("urls", ROUND, rows)
-    with pytest.raises(TableError, match="fetches is no ledger"):
-        crawl.tables.replace_ledger("fetches", rows)
+    for write in (crawl.stored.put, crawl.stored.replace):
+        with pytest.raises(TableError, match="fetches is a table of another kind: event, not ledger"):
+            write("fetches", [])
+    with pytest.raises(TableError, match="rounds is a table of another kind: ledger, not event"):
+        crawl.stored.delete_slice("rounds", ROUND)
 
 
 def test_tables_of_a_newer_program_are_refused_in_one_sentence(own_crawl: JobCrawl) -> None:
-    assert own_crawl.tables.create_missing() == []
+    assert own_crawl.stored.create_missing(NOW) == []
     newer = MODEL_VERSION + 1
-    table = f"delta.`{own_crawl.tables.path('rounds')}`"
+    table = f"delta.`{own_crawl.stored.path('rounds')}`"
     own_crawl.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{MODEL_VERSION_PROPERTY}' = {newer})")
     with pytest.raises(TableError) as refusal:
-        own_crawl.tables.create_missing()
+        own_crawl.stored.create_missing(NOW)
     assert f"have model version {newer}, this program knows {MODEL_VERSION}." in str(refusal.value)
     assert str(refusal.value).endswith("Use the newer recrawl.")
 
 
 def test_tables_with_other_columns_are_refused_with_what_differs_and_the_mend(own_crawl: JobCrawl) -> None:
-    path = f"delta.`{own_crawl.tables.path('host_visits')}`"
+    path = f"delta.`{own_crawl.stored.path('host_visits')}`"
     own_crawl.spark.sql(f"ALTER TABLE {path} ADD COLUMNS (mood STRING)")
     with pytest.raises(TableError, match=r"another version of recrawl: host_visits has the unknown mood\.") as refusal:
-        own_crawl.tables.create_missing()
+        own_crawl.stored.create_missing(NOW)
     assert str(refusal.value).endswith("set storage.root to a new place and crawl anew.")
     # As an older program left it: a column that came later is not there, and nothing new is made beside it.
-    shutil.rmtree(own_crawl.tables.path("host_visits"))
-    shutil.rmtree(own_crawl.tables.path("robots"))
+    shutil.rmtree(own_crawl.stored.path("host_visits"))
+    shutil.rmtree(own_crawl.stored.path("robots"))
     kept = [field for field in schema_of("host_visits").fields if field.name != "dns_ms"]
     columns = [f"{field.name} {field.dataType.simpleString()}" for field in kept]
     own_crawl.spark.sql(f"CREATE TABLE {path} ({', '.join(columns)}) USING DELTA")
     with pytest.raises(TableError, match=r"host_visits lacks dns_ms\."):
-        own_crawl.tables.create_missing()
+        own_crawl.stored.create_missing(NOW)
     assert not own_crawl.application.store.exists("tables/robots")
 
 
 def test_a_table_that_is_not_there_has_no_version(crawl: JobCrawl) -> None:
     with pytest.raises(TableError, match="The table nothing has no commits"):
-        crawl.tables.version("nothing")
+        crawl.stored.version("nothing")
 
 
 def test_parallel_actions_keep_their_order_and_raise() -> None:

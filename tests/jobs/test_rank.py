@@ -19,8 +19,8 @@ from recrawl.rank.change_rate import (
     ChangeEvidence,
     observe,
 )
+from recrawl.round_ledger import Round, find_round
 from recrawl.spark.application import Step
-from recrawl.spark.rounds import Round, find_round
 from recrawl.tables.vocabulary import RoundState
 from recrawl.urls.keys import url_id
 from tests.jobs.crawl import (
@@ -185,7 +185,7 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     # The oracle leaves the row of a failed try alone; the job settles it: the same cash at the round's index.
     failed = ACCOUNTS[FAILED]
     expected[url_id(FAILED)] = replace(failed, cash=aopic.effective_cash(failed, INDEX), lambda_index=INDEX)
-    versions = step.tables.versions(("urls", "hosts"))
+    versions = step.application.stored.versions(("urls", "hosts"))
     dedupe.run(step)
 
     # When rows were lost on the way, the round is refused, and nothing that the next one reads has changed.
@@ -200,8 +200,8 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     assert "13 URLs were planned, 12 have a final row and 1 a skip; 2 have not exactly one" in sentences
     assert "units of cash were held" in sentences
     assert "units of credit were ever granted" in sentences
-    assert step.tables.versions(("urls", "hosts")) == versions
-    assert find_round(step.tables, ROUND).state is RoundState.OPEN
+    assert step.application.stored.versions(("urls", "hosts")) == versions
+    assert find_round(step.application.stored, ROUND).state is RoundState.OPEN
 
     # When they are there, the round is folded and closed.
     step.write("discovered", step.spark.createDataFrame(discovered, schema))
@@ -215,7 +215,7 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     # Then every row of the table holds what the oracle says, and so does the ledger.
     urls = step.tables.read("urls")
     assert _accounts(urls) == expected
-    closed = find_round(step.tables, ROUND)
+    closed = find_round(step.application.stored, ROUND)
     columns = ("total_credit", "lambda_cash", "lambda_index_after", "payable_urls")
     assert [int(closed[name]) for name in columns] == [
         ledger.total_credit, ledger.lambda_cash, ledger.lambda_index, ledger.payable_urls,
@@ -224,7 +224,7 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     figures = ("planned", "fetched", "known_before", "known_after", "outcomes_ok", "outcomes_unchanged")
     assert [closed[name] for name in figures] == [13, 12, len(ACCOUNTS), len(ACCOUNTS) + 3, 3, 1]
     assert (closed["outcomes_failed"], closed["warc_bytes"], closed["value_cutoff"]) == (3, 1_000, 0.25)
-    assert closed["versions_at_close"]["urls"] == step.tables.version("urls")
+    assert closed["versions_at_close"]["urls"] == step.application.stored.version("urls")
     _check_states(urls)
     _check_other_tables(step)
 

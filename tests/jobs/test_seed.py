@@ -7,46 +7,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from jobs.seed import merge_seeds, run
+from jobs.seed import run
 from recrawl.config.form import RoundForm
 from recrawl.errors import RoundStateError, UsageError
 from recrawl.inbox import add_event, add_seed_lines, new_event
+from recrawl.round_ledger import all_rounds, find_round, save_round
 from recrawl.rounds import INBOX_FOLDER
 from recrawl.spark.application import Application
-from recrawl.spark.rounds import all_rounds, find_round, save_round
 from recrawl.tables.vocabulary import OverrideKind, RoundState
 from recrawl.urls.keys import url_id
-from tests.jobs.crawl import DAY, NOW, ROUND, JobCrawl, frame, plain, row_of_seed, settings
-from tests.unit.asking.small_crawl import rows_of
+from tests.jobs.crawl import DAY, NOW, ROUND, JobCrawl, plain, settings
 
 NEXT = "20261201T030000.000000Z"
-
-KEPT, CHANGED, GONE, NEW = (f"http://{name}.test/" for name in ("kept", "changed", "gone", "new"))
-
-
-def test_the_root_set_keeps_first_readings_and_takes_changes(spark: SparkSession) -> None:
-    first = {"added_at": NOW - DAY, "added_by": "old.txt", "credit_granted": 10**12}
-    known = frame(spark, "seeds", [row_of_seed(url, **first) for url in (KEPT, CHANGED, GONE)])
-
-    def read(url: str, **values: object) -> dict[str, object]:
-        last = {"added_at": NOW, "added_by": "new.txt", "credit_granted": 10**12}
-        return rows_of("seeds", [row_of_seed(url, **last | values)]).to_pylist()[0]
-
-    changed = read(CHANGED, scope="domain", credit_granted=3 * 10**12, tags=["news"], manual_priority=2.0)
-    merged = merge_seeds(spark, known, [read(KEPT), changed, read(NEW)])
-    assert merged is not None
-    columns = ("url", "added_at", "added_by", "scope", "credit_granted", "tags", "manual_priority")
-    assert plain(merged, *columns) == [
-        (CHANGED, NOW - DAY, "old.txt", "domain", 3 * 10**12, ["news"], 2.0),
-        (GONE, NOW - DAY, "old.txt", "host", 10**12, [], 1.0),
-        (KEPT, NOW - DAY, "old.txt", "host", 10**12, [], 1.0),
-        (NEW, NOW, "new.txt", "host", 10**12, [], 1.0),
-    ]
-    # The same lists read once more change nothing, and neither does reading none.
-    assert merge_seeds(spark, merged, [read(KEPT), changed, read(NEW)]) is None
-    assert merge_seeds(spark, known, []) is None
 
 
 def test_a_round_opens_from_files_form_and_inbox(
@@ -101,7 +74,7 @@ def test_a_round_opens_from_files_form_and_inbox(
         ("kept.test", "quota", "9", "ben", NOW - timedelta(hours=1))
     ]
     assert "spoilt.json is no inbox event" in capsys.readouterr().out
-    row = find_round(application.tables, ROUND)
+    row = find_round(application.stored, ROUND)
     assert (row.state, row.now, row["round_number"], row["generation"]) == (RoundState.OPEN, NOW, 1, 0)
     assert (row["known_before"], row["cash_before"], row["lambda_index_after"]) == (0, 0, 0)
     assert row["versions_at_open"] == {
@@ -111,21 +84,21 @@ def test_a_round_opens_from_files_form_and_inbox(
     assert "s3_secret_key" not in json.loads(row["configuration"])["settings"]["storage"]
 
     # When the run is repeated, or another one finds the round open: the round is continued, nothing is read.
-    version = application.tables.version("seeds")
+    version = application.stored.version("seeds")
     assert run(application, ROUND, RoundForm(), own_crawl.lease) == {"round_id": ROUND, "continues": False}
     assert run(application, NEXT, RoundForm(), own_crawl.lease) == {"round_id": ROUND, "continues": True}
     with pytest.raises(RoundStateError, match="a plan can only be shown between rounds"):
         run(application, NEXT, RoundForm(plan_only=True), own_crawl.lease)
-    assert application.tables.version("seeds") == version
+    assert application.stored.version("seeds") == version
 
     # When it is closed, the next one carries its ledger on, with the same seeds unread into the table.
     figures = {"known_after": 7, "cash_after": 70, "lambda_cash": 5, "payable_urls": 6, "total_credit": 70}
-    save_round(application.tables, row.with_values(round_state="closed", lambda_index_after=11, **figures))
+    save_round(application.stored, row.with_values(round_state="closed", lambda_index_after=11, **figures))
     assert run(application, ROUND, RoundForm(), own_crawl.lease) == {"round_id": ROUND, "round_state": "closed"}
     moment = datetime(2026, 12, 5, tzinfo=UTC)
     summary = run(application, NEXT, RoundForm(seeds=["gone.test", "http://new.test/"], now=moment), own_crawl.lease)
     assert summary["round_number"] == 2
-    opened = find_round(application.tables, NEXT)
+    opened = find_round(application.stored, NEXT)
     assert opened.now == moment
     carried = ("known_before", "cash_before", "lambda_cash", "lambda_index_after", "payable_urls", "total_credit")
     assert [int(opened[name]) for name in carried] == [7, 70, 5, 11, 6, 70]
@@ -134,5 +107,5 @@ def test_a_round_opens_from_files_form_and_inbox(
     assert plain(application.tables.read("overrides"), "subject", "override_kind") == [
         ("kept.test", "quota"), ("tomorrow.test", "block"),
     ]  # fmt: skip
-    assert [r.round_id for r in all_rounds(application.tables)] == [ROUND, NEXT]
+    assert [r.round_id for r in all_rounds(application.stored)] == [ROUND, NEXT]
     assert plain(seeds.where(f"url_id = {url_id('http://kept.test/')}"), "added_at") == [(NOW,)]

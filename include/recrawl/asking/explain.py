@@ -213,7 +213,7 @@ class _Facts:
         return {**row, "agent": agent, "allowed": allowed, "rule": ""}
 
     def decisions(self) -> Sequence[Row]:
-        events = [decisions.InboxEvent(**vars(event)) for event in read_events(self._store)]
+        events = read_events(self._store)
         in_force = decisions.fold_decisions(events, self._now).overrides
         return [{**vars(o), "kind": o.kind.value} for o in in_force if self._concerns(o.kind, o.subject)]
 

@@ -131,19 +131,24 @@ def write_shim(home: Path, java: Path) -> None:
 
 def version_of(home: Path) -> int:
     """The feature version of the Java in `home`; 0 where none runs."""
-    program = home / "bin" / "java"
-    if not program.is_file():
-        return 0
-    try:
-        shown = subprocess.run([str(program), "-version"], capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', shown.stderr + shown.stdout)
-    if shown.returncode != 0 or found is None:
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', told_version(home))
+    if found is None:
         return 0
     first, second = int(found[1]), int(found[2] or 0)
     # Until Java 8 the version was written 1.8.
     return second if first == 1 else first
+
+
+def told_version(home: Path) -> str:
+    """What the Java in `home` tells of itself, build and all; empty where none runs."""
+    program = home / "bin" / "java"
+    if not program.is_file():
+        return ""
+    try:
+        shown = subprocess.run([str(program), "-version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return shown.stderr + shown.stdout if shown.returncode == 0 else ""
 
 
 def _candidate_homes(places: Places, environment: Mapping[str, str]) -> Iterator[Path]:

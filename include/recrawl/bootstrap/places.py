@@ -53,6 +53,16 @@ class Places:
         """The project's Java home: the machine's Java, or one from a package, behind a shim."""
         return self.state / "java"
 
+    @property
+    def class_archive(self) -> Path:
+        """The classes that JVMs map at their start."""
+        return self.state / "classes.jsa"
+
+    @property
+    def class_archive_stamp(self) -> Path:
+        """For which Java, jars and packages the archive was written."""
+        return self.state / "classes.key"
+
 
 def running_python_folder() -> Path:
     """The folder of the running Python's programs, where spark-submit lies beside it."""

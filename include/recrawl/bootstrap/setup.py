@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from recrawl.bootstrap import jars, java, packages
+from recrawl.bootstrap import class_archive, jars, java, packages
 from recrawl.bootstrap.places import Places
 from recrawl.bootstrap.processes import say
 from recrawl.errors import EnvironmentFaultError
@@ -80,7 +80,23 @@ def phases_to_do(places: Places, s3: bool = False) -> list[Phase]:
                 lambda: jars.fetch_jars(places, jars.S3_JARS),
             )
         )
+    if class_archive.archive_is_wanted(places) or not packages.packages_are_installed(places):
+        phases.append(
+            Phase(
+                "an archive of Spark's classes, so that sessions start faster",
+                0,
+                "30 seconds",
+                class_archive.INSTALLED_MB,
+                lambda: build_class_archive(places),
+            )
+        )
     return phases
+
+
+def build_class_archive(places: Places) -> None:
+    """Put the shim in front of Java first: what it leaves out would keep JVMs from using the archive."""
+    java.adopt_java(places)
+    class_archive.build_archive(places)
 
 
 def set_up(places: Places, s3: bool = False) -> None:

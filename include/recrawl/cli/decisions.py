@@ -93,7 +93,7 @@ def _folded(events: Iterable[InboxEvent], now: datetime) -> Decisions:
     """What is in force now, by the same fold as the step `seed`."""
     from recrawl.seed import decisions
 
-    return decisions.fold_decisions([decisions.InboxEvent(**vars(event)) for event in events], now)
+    return decisions.fold_decisions(events, now)
 
 
 def _subject(context: Context, kind: OverrideKind, text: str) -> str:

@@ -12,30 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from recrawl.inbox import InboxEvent
 from recrawl.tables.vocabulary import OverrideKind
 
 _KINDS = {kind.value: kind for kind in OverrideKind}
-
-
-@dataclass(frozen=True)
-class InboxEvent:
-    """A decision as it was written down; nothing of it is checked yet.
-
-    Attributes:
-        event_id: unique, sortable. at: when it was taken, aware. who: by whom.
-        kind: a word of `OverrideKind`. subject: a host, domain, prefix or URL.
-        value: quota: URLs a round; priority: factor; lift: the kind lifted, empty for all.
-        reason: for the record. until: when it ends by itself; None: never.
-    """
-
-    event_id: str
-    at: datetime
-    who: str
-    kind: str
-    subject: str
-    value: str | None = None
-    reason: str = ""
-    until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -86,15 +66,13 @@ def _fault_of_value(kind: OverrideKind, value: str | None) -> str:
 
 def _fault(event: InboxEvent) -> str:
     """Why the event can't be followed; empty: it can."""
-    if event.kind not in _KINDS:
-        return f"{event.kind!r} is no kind of decision; there are {', '.join(_KINDS)}"
     if not event.subject.strip():
         return "it names no host, domain, prefix or URL"
     if event.at.tzinfo is None or (event.until is not None and event.until.tzinfo is None):
         return "its times have no time zone"
     if event.until is not None and event.until <= event.at:
         return "it ends before it begins"
-    return _fault_of_value(_KINDS[event.kind], event.value)
+    return _fault_of_value(event.kind, event.value)
 
 
 def fold_decisions(events: Iterable[InboxEvent], now: datetime) -> Decisions:
@@ -118,7 +96,7 @@ def fold_decisions(events: Iterable[InboxEvent], now: datetime) -> Decisions:
     for event in sorted(valid.values(), key=lambda e: (e.at, e.event_id)):
         if event.at > now:
             continue
-        kind = _KINDS[event.kind]
+        kind = event.kind
         if kind != OverrideKind.LIFT:
             latest[event.subject.strip(), kind] = event
             continue

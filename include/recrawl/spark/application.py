@@ -27,12 +27,13 @@ from recrawl.config.form import RoundForm
 from recrawl.config.model import Configuration
 from recrawl.errors import RecrawlError
 from recrawl.lease import Lease, acquire
+from recrawl.round_ledger import FOLDED_STATES, Round, find_round
 from recrawl.rounds import round_id_of
 from recrawl.spark.delta import Tables
-from recrawl.spark.rounds import FOLDED_STATES, Round, find_round
 from recrawl.spark.session import open_session
 from recrawl.stages import STEP_NAMES
 from recrawl.storage import Store
+from recrawl.stored_tables import StoredTables
 from recrawl.tables.vocabulary import RoundState
 
 Summary = dict[str, Any]
@@ -49,6 +50,7 @@ class Application:
         self.configuration = configuration
         self.clock = clock or SystemClock()
         self.store = Store(configuration.storage)
+        self.stored = StoredTables(self.store, configuration.storage)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -57,8 +59,8 @@ class Application:
 
     @cached_property
     def tables(self) -> Tables:
-        """The crawl's tables."""
-        return Tables(self.spark, self.store, self.configuration.storage)
+        """The crawl's tables as Spark sees them."""
+        return Tables(self.spark, self.stored)
 
     @contextmanager
     def lease(self, owner: str, purpose: str, keep: bool) -> Iterator[Lease]:
@@ -190,7 +192,7 @@ def _plan_is_empty(application: Application, round_id: str) -> bool:
 
 def _run_in_round(application: Application, name: str, run_id: str, lease: Lease) -> Summary:
     assignment = require_assignment(application.store, run_id)
-    row = find_round(application.tables, assignment.round_id)
+    row = find_round(application.stored, assignment.round_id)
     if row.state in (*FOLDED_STATES, RoundState.UNDONE, RoundState.UNDOING):
         say(f"{name}: round {row.round_id} is {row.state}; nothing to do.")
         return {"round_state": str(row.state)}

@@ -1,29 +1,25 @@
-"""Delta tables of one crawl: created from the catalogue, written in the two ways that exist.
+"""Spark's frames over a crawl's Delta tables: read as of a version, written in the two ways that exist.
 
-The only place that merges. Event tables: `write_slice` replaces a round's slice. State tables:
-`fold` is two commits, an update-only merge and an append, each with a transaction id, so that
-doing them again does nothing.
+Event tables: `write_slice` replaces a round's slice. State tables: `fold` is two commits, an
+update-only merge and an append, each with a transaction id, so that doing them again does nothing.
+Ledgers are rows of one process: `recrawl.stored_tables`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar
 
 from delta.tables import DeltaTable
-from deltalake import DeltaTable as StoredTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from recrawl.config.model import Storage
 from recrawl.errors import TableError
 from recrawl.spark.direct import read_files, small_snapshot_files
 from recrawl.spark.schema import schema_of
-from recrawl.storage import Store
-from recrawl.tables.catalog import MODEL_VERSION, TABLES, TABLES_FOLDER, Table, TableKind
-from recrawl.tables.ddl import MODEL_VERSION_PROPERTY, constraints, properties
+from recrawl.stored_tables import StoredTables, slice_predicate
+from recrawl.tables.catalog import TABLES, Table, TableKind
 
 T = TypeVar("T")
 
@@ -33,66 +29,12 @@ class Tables:
 
     Args:
         spark: the session.
-        store: the storage root.
-        storage: its settings (retention, buckets).
+        stored: the same tables, without Spark.
     """
 
-    def __init__(self, spark: SparkSession, store: Store, storage: Storage) -> None:
+    def __init__(self, spark: SparkSession, stored: StoredTables) -> None:
         self.spark = spark
-        self.store = store
-        self._storage = storage
-
-    def path(self, table: str) -> str:
-        """The address of a table."""
-        return self.store.uri(f"{TABLES_FOLDER}/{table}")
-
-    def create_missing(self) -> list[str]:
-        """Create the tables that are not there; the names of those created.
-
-        Raises:
-            TableError: an existing table was made by a newer program, or by one with other columns.
-        """
-        missing = [name for name in TABLES if not self.store.exists(f"{TABLES_FOLDER}/{name}/_delta_log")]
-        # Before anything is made: tables of two models in one place would fit neither program.
-        self._check_model([name for name in TABLES if name not in missing])
-        in_parallel([lambda name=name: self._create(TABLES[name]) for name in missing])  # type: ignore[misc]
-        return missing
-
-    def _check_model(self, names: list[str]) -> None:
-        for name, found in zip(names, in_parallel([partial(self._as_stored, name) for name in names]), strict=True):
-            version = int(found.metadata().configuration.get(MODEL_VERSION_PROPERTY, "0"))
-            if version > MODEL_VERSION:
-                raise TableError(
-                    f"The tables under {self.store.root} have model version {version}, "
-                    f"this program knows {MODEL_VERSION}.",
-                    "Use the newer recrawl.",
-                )
-            stored, known = ({field.name for field in found.schema().fields}, set(schema_of(name).names))
-            if stored != known:
-                lacking, foreign = ", ".join(sorted(known - stored)), ", ".join(sorted(stored - known))
-                differences = [f"lacks {lacking}"] * bool(lacking) + [f"has the unknown {foreign}"] * bool(foreign)
-                raise TableError(
-                    f"The tables under {self.store.root} were made by another version of recrawl: "
-                    f"{name} {' and '.join(differences)}.",
-                    "Go on with that version, or set storage.root to a new place and crawl anew.",
-                )
-
-    def _as_stored(self, table: str) -> StoredTable:
-        return StoredTable(self.path(table), storage_options=self.store.delta_options() or None)
-
-    def _create(self, table: Table) -> None:
-        builder = DeltaTable.createIfNotExists(self.spark).location(self.path(table.name)).comment(table.sentence)
-        for field in schema_of(table.name).fields:
-            builder = builder.addColumn(
-                field.name, field.dataType, nullable=field.nullable, comment=field.metadata["comment"]
-            )
-        for key, value in properties(table, self._storage.undo_days).items():
-            builder = builder.property(key, value)
-        for name, check in constraints(table).items():
-            builder = builder.property(f"delta.constraints.{name}", check)
-        if table.partition_by:
-            builder = builder.partitionedBy(*table.partition_by)
-        builder.execute()
+        self._stored = stored
 
     def read(self, table: str, version: int | None = None) -> DataFrame:
         """A table, at a Delta version or now."""
@@ -103,28 +45,16 @@ class Tables:
         return self._snapshot(table, None, {"round_id": round_id})
 
     def _snapshot(self, table: str, version: int | None, partitions: dict[str, str]) -> DataFrame:
-        files = small_snapshot_files(self.store, table, version, partitions)
+        files = small_snapshot_files(self._stored.store, table, version, partitions)
         if files is not None:
-            return read_files(self.spark, self.store, table, files)
+            return read_files(self.spark, self._stored.store, table, files)
         reader = self.spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
-        rows = reader.load(self.path(table))
+        rows = reader.load(self._stored.path(table))
         for name, value in partitions.items():
             rows = rows.where(F.col(name) == value)
         return rows
-
-    def version(self, table: str) -> int:
-        """The newest Delta version of a table, from the names of its commits."""
-        commits = [name.rpartition("/")[2] for name in self.store.names(f"{TABLES_FOLDER}/{table}/_delta_log")]
-        numbers = [int(name[:20]) for name in commits if name[:20].isdigit() and name[20:] == ".json"]
-        if not numbers:
-            raise TableError(f"The table {table} has no commits under {self.path(table)}.")
-        return max(numbers)
-
-    def versions(self, tables: Iterable[str]) -> dict[str, int]:
-        """The newest version of each table."""
-        return {name: self.version(name) for name in tables}
 
     def write_slice(self, table: str, round_id: str, rows: DataFrame, step: str | None = None) -> None:
         """Replace a round's slice of an event table (of one step where several share it)."""
@@ -133,21 +63,11 @@ class Tables:
             raise TableError(f"{table} has no slices.")
         partitions = {"round_id": round_id} | ({"step": step} if step else {})
         writer = conform(rows, table).write.format("delta").option("userMetadata", round_id)
-        if small_snapshot_files(self.store, table, None, partitions) == []:
+        if small_snapshot_files(self._stored.store, table, None, partitions) == []:
             # Nothing to replace: an append is one commit without a look at the table's files.
-            writer.mode("append").save(self.path(table))
+            writer.mode("append").save(self._stored.path(table))
             return
-        where = " AND ".join(f"{name} = '{value}'" for name, value in partitions.items())
-        writer.mode("overwrite").option("replaceWhere", where).save(self.path(table))
-
-    def replace_ledger(self, table: str, rows: DataFrame, where: str | None = None) -> None:
-        """Replace a ledger's rows: all of them, or those that `where` selects."""
-        if TABLES[table].kind is not TableKind.LEDGER:
-            raise TableError(f"{table} is no ledger.")
-        writer = conform(rows, table).write.format("delta").mode("overwrite")
-        if where is not None:
-            writer = writer.option("replaceWhere", where)
-        writer.save(self.path(table))
+        writer.mode("overwrite").option("replaceWhere", slice_predicate(round_id, step)).save(self._stored.path(table))
 
     def fold(self, table: str, transaction: str, updates: DataFrame | None, inserts: DataFrame | None) -> None:
         """Fold rows into a state table: update those that exist, append those that are new.
@@ -167,7 +87,7 @@ class Tables:
                 self._transaction(f"{transaction}/update")
                 try:
                     (
-                        DeltaTable.forPath(self.spark, self.path(table))
+                        DeltaTable.forPath(self.spark, self._stored.path(table))
                         .alias("t")
                         .merge(conform(updates, table).alias("s"), f"t.bucket IN ({buckets}) AND {on}")
                         .whenMatchedUpdateAll()
@@ -184,7 +104,7 @@ class Tables:
                 .mode("append")
                 .option("txnAppId", f"{transaction}/append")
                 .option("txnVersion", 0)
-                .save(self.path(table))
+                .save(self._stored.path(table))
             )
 
     def _transaction(self, application: str | None) -> None:
@@ -197,11 +117,7 @@ class Tables:
 
     def restore(self, table: str, version: int) -> None:
         """Bring a table back to a version, as a new commit."""
-        DeltaTable.forPath(self.spark, self.path(table)).restoreToVersion(version)
-
-    def delete_slice(self, table: str, round_id: str) -> None:
-        """Delete a round's rows of an event table."""
-        DeltaTable.forPath(self.spark, self.path(table)).delete(F.col("round_id") == round_id)
+        DeltaTable.forPath(self.spark, self._stored.path(table)).restoreToVersion(version)
 
 
 def _layout(table: Table) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
-"""Spark schemas of the declared tables."""
+"""Spark schemas of the declared tables, made without the JVM."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
 
 from recrawl.tables.catalog import TABLES
+from recrawl.tables.ddl import arrow_type
 
 
 @cache
@@ -17,7 +19,7 @@ def schema_of(table: str) -> StructType:
         [
             StructField(
                 column.name,
-                DataType.fromDDL(column.type),
+                from_arrow_type(arrow_type(column.type)),
                 nullable=declared.nullable(column.name),
                 metadata={"comment": column.sentence},
             )

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from recrawl.bootstrap.places import Places
 from recrawl.config.load import PROJECT_FOLDER
 from recrawl.config.model import Configuration
 from recrawl.errors import EnvironmentFaultError
@@ -19,6 +22,14 @@ JARS_VARIABLE = "RECRAWL_JARS"
 #: A small job spends its time in start-up: the quick compiler alone halves it, and a heap this
 #: size needs no parallel collector. A cluster's driver keeps the JVM's own choice.
 _LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
+
+#: Classes of earlier sessions, mapped instead of loaded (`class_archive.py`); a JVM that does not
+#: fit it goes on without, and need not say so.
+CLASS_ARCHIVE = Places(PROJECT_FOLDER).class_archive
+_QUIET_ARCHIVE = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+
+#: Set while the archive is written: where to.
+_ARCHIVE_VARIABLE = "RECRAWL_WRITE_CLASS_ARCHIVE"
 
 #: Spark's own would say several lines at each start; this one leaves only faults.
 _LOGGING_OPTION = f"-Dlog4j2.configurationFile={(Path(__file__).resolve().parent / 'log4j2.properties').as_uri()}"
@@ -31,6 +42,23 @@ _LOCAL_SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
+
+
+@contextmanager
+def writing_class_archive(archive: Path) -> Iterator[None]:
+    """Sessions that start within the block write their classes to `archive` when they end."""
+    os.environ[_ARCHIVE_VARIABLE] = str(archive)
+    try:
+        yield
+    finally:
+        del os.environ[_ARCHIVE_VARIABLE]
+
+
+def _archive_options() -> str:
+    written = os.environ.get(_ARCHIVE_VARIABLE)
+    if written:
+        return f"-XX:ArchiveClassesAtExit={written} {_QUIET_ARCHIVE}"
+    return f"-XX:SharedArchiveFile={CLASS_ARCHIVE} {_QUIET_ARCHIVE}" if CLASS_ARCHIVE.exists() else ""
 
 
 def jars_folder() -> Path:
@@ -83,7 +111,9 @@ def spark_settings(configuration: Configuration) -> dict[str, str]:
         "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON") or sys.executable,
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"{_LOCAL_JVM_OPTIONS if local else '-Xss4m'} {_LOGGING_OPTION}",
+        "spark.driver.extraJavaOptions": " ".join(
+            [_LOCAL_JVM_OPTIONS, _archive_options(), _LOGGING_OPTION] if local else ["-Xss4m", _LOGGING_OPTION]
+        ),
     }
     if local:
         settings |= _LOCAL_SETTINGS

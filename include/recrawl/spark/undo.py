@@ -10,10 +10,9 @@ from __future__ import annotations
 from recrawl.config.model import Configuration
 from recrawl.errors import UsageError
 from recrawl.lease import Lease
+from recrawl.round_ledger import Round, all_rounds, save_round
 from recrawl.rounds import round_id_of, steps_folder, warc_folder
 from recrawl.spark.application import Application, say
-from recrawl.spark.delta import in_parallel
-from recrawl.spark.rounds import Round, all_rounds, save_round
 from recrawl.tables.catalog import EVENT_TABLES, STATE_TABLES
 from recrawl.tables.vocabulary import RoundState
 
@@ -47,17 +46,17 @@ def undo(configuration: Configuration, to_round_id: str | None = None) -> list[s
     application = Application(configuration)
     owner = f"undo {round_id_of(application.clock.now())}"
     with application.lease(owner, "an undo", keep=False) as lease:
-        dropped = rounds_to_drop(all_rounds(application.tables), to_round_id)
+        dropped = rounds_to_drop(all_rounds(application.stored), to_round_id)
         # All intents first: were only the newest marked, a kill between two rounds would leave the rest standing.
         for row in dropped:
             if row.state is not RoundState.UNDOING:
-                save_round(application.tables, row.with_values(round_state=str(RoundState.UNDOING)))
+                save_round(application.stored, row.with_values(round_state=str(RoundState.UNDOING)))
         return finish_undos(application, lease)
 
 
 def finish_undos(application: Application, lease: Lease) -> list[str]:
     """Finish every undo that was begun, newest round first; the ids of the rounds."""
-    undoing = [row for row in all_rounds(application.tables) if row.state is RoundState.UNDOING]
+    undoing = [row for row in all_rounds(application.stored) if row.state is RoundState.UNDOING]
     for row in sorted(undoing, key=lambda r: -int(r["round_number"])):
         lease.check()
         _take_back(application, row)
@@ -67,19 +66,21 @@ def finish_undos(application: Application, lease: Lease) -> list[str]:
 def take_back(application: Application, row: Round) -> None:
     """Take back one round, the newest: its intent first, so that it is finished if this is killed."""
     marked = row.with_values(round_state=str(RoundState.UNDOING))
-    save_round(application.tables, marked)
+    save_round(application.stored, marked)
     _take_back(application, marked)
 
 
 def _take_back(application: Application, row: Round) -> None:
-    tables, store = application.tables, application.store
+    stored, store = application.stored, application.store
     for table in STATE_TABLES:
-        if tables.version(table) != row.version_at_open(table):
-            tables.restore(table, row.version_at_open(table))
-    in_parallel([lambda table=table: tables.delete_slice(table, row.round_id) for table in EVENT_TABLES])  # type: ignore[misc]
+        if stored.version(table) != row.version_at_open(table):
+            # Deletion vectors: Delta's own engine alone writes these tables.
+            application.tables.restore(table, row.version_at_open(table))
+    for table in EVENT_TABLES:
+        stored.delete_slice(table, row.round_id)
     generation = int(row["generation"]) + 1
     store.move_folder(warc_folder(row.round_id), f"undone/{row.round_id}-{generation}")
     store.delete_folder(f"spool/{row.round_id}")
     store.delete_folder(steps_folder(row.round_id).rpartition("/")[0])
-    save_round(tables, row.with_values(round_state=str(RoundState.UNDONE), generation=generation))
+    save_round(stored, row.with_values(round_state=str(RoundState.UNDONE), generation=generation))
     say(f"undo: round {row.round_id} is taken back; its WARC files are under undone/{row.round_id}-{generation}.")

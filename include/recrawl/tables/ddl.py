@@ -1,7 +1,7 @@
 """What the definitions of `columns.py` and `catalog.py` look like to engines.
 
-Pure text and Arrow types: Spark's column list, NOT NULL and CHECK constraints, table
-properties, the whole CREATE TABLE statement, and the Arrow schema of the same table.
+Pure text and Arrow types: CHECK constraints, table properties, and the Arrow schema of a table.
+`first_commit.py` makes a Delta table of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import pyarrow as pa
 
 from recrawl.tables.catalog import MODEL_VERSION, Table, TableKind
-from recrawl.tables.columns import Column
 
 #: The property that carries the model's version; an older program refuses a newer table.
 MODEL_VERSION_PROPERTY = "recrawl.modelVersion"
@@ -36,20 +35,6 @@ def _quoted(text: str) -> str:
     """A SQL string literal as Spark reads it."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def spark_ddl(table: Table) -> str:
-    """The columns as Spark's schema text, without NOT NULL: `name TYPE COMMENT '…', …`.
-
-    It serves for reading JSON journals and for frames made of rows; the constraints of the
-    stored table are in `create_table`.
-    """
-    return ", ".join(_column_ddl(table, column, constrained=False) for column in table.columns)
-
-
-def _column_ddl(table: Table, column: Column, constrained: bool) -> str:
-    required = " NOT NULL" if constrained and not table.nullable(column.name) else ""
-    return f"`{column.name}` {column.type}{required} COMMENT {_quoted(column.sentence)}"
 
 
 def constraints(table: Table) -> dict[str, str]:
@@ -92,28 +77,6 @@ def properties(table: Table, undo_days: int) -> dict[str, str]:
         # Slices are pruned by their partition; nothing else of an event is sorted.
         values["delta.dataSkippingNumIndexedCols"] = "0"
     return values
-
-
-def create_table(table: Table, location: str, undo_days: int) -> str:
-    """The CREATE TABLE statement of `table` at `location`: columns, NOT NULL, comments, layout, properties.
-
-    CHECK constraints are added to a Delta table after it exists: `add_constraints`.
-    """
-    columns = ",\n  ".join(_column_ddl(table, column, constrained=True) for column in table.columns)
-    partitions = f"\nPARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else ""
-    settings = ",\n  ".join(f"'{key}' = {_quoted(value)}" for key, value in properties(table, undo_days).items())
-    return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{location}` (\n  {columns}\n)\nUSING DELTA{partitions}\n"
-        f"COMMENT {_quoted(table.sentence)}\nTBLPROPERTIES (\n  {settings}\n)"
-    )
-
-
-def add_constraints(table: Table, location: str) -> list[str]:
-    """The ALTER TABLE statements that add the CHECK constraints."""
-    return [
-        f"ALTER TABLE delta.`{location}` ADD CONSTRAINT {name} CHECK ({check})"
-        for name, check in constraints(table).items()
-    ]
 
 
 def arrow_type(spark_type: str) -> pa.DataType:

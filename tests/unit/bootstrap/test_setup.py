@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.bootstrap import jars, java, packages, processes, setup
+from recrawl.bootstrap import class_archive, jars, java, packages, processes, setup
 from recrawl.bootstrap.jars import JARS, Jar
 from recrawl.bootstrap.places import Places
 from recrawl.errors import EnvironmentFaultError
@@ -36,6 +36,8 @@ def finish(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
         places.program(program).touch()
     packages._mark(places, "lock", packages._digest(places.lock_file))
     packages._mark(places, "project", packages._project_digest(places))
+    places.class_archive.touch()
+    places.class_archive_stamp.write_text(class_archive._key(places), encoding="utf-8")
 
 
 def titles(places: Places) -> list[str]:
@@ -44,7 +46,9 @@ def titles(places: Places) -> list[str]:
 
 
 def test_a_fresh_checkout_needs_everything_but_the_java_that_is_there(places: Places) -> None:
-    assert titles(places) == ["Python environment in .venv", "the command recrawl", "Delta Lake's two jars"]
+    assert titles(places) == [
+        "Python environment in .venv", "the command recrawl", "Delta Lake's two jars", "an archive of Spark's classes",
+    ]  # fmt: skip
 
 
 def test_a_machine_without_java_gets_one(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +68,7 @@ def test_after_the_set_up_nothing_is_to_do(
 def test_a_new_lock_file_needs_the_packages_again(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     finish(places, monkeypatch)
     places.lock_file.write_text("one==2\n", encoding="utf-8")
-    assert titles(places) == ["Python environment in .venv", "the command recrawl"]
+    assert titles(places) == ["Python environment in .venv", "the command recrawl", "an archive of Spark's classes"]
 
 
 def test_a_new_pyproject_needs_only_the_project_again(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +83,24 @@ def test_an_environment_that_was_copied_elsewhere_is_made_anew(places: Places, m
     assert titles(places) == ["the command recrawl"]
 
 
+def test_the_archive_of_classes_follows_the_jars_and_is_tried_once(
+    places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish(places, monkeypatch)
+    (places.jars / "another.jar").write_bytes(b"more classes")
+    assert titles(places) == ["an archive of Spark's classes"]
+    # Here no Spark session can run: that is told, and not tried again with the same jars.
+    class_archive.build_archive(places)
+    assert "left out: " in capsys.readouterr().out
+    assert titles(places) == []
+    (places.jars / "another.jar").write_bytes(b"and more")
+    assert titles(places) == ["an archive of Spark's classes"]
+
+
 def test_half_a_jar_is_a_missing_jar(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     finish(places, monkeypatch)
     next(places.jars.iterdir()).write_bytes(b"a j")
-    assert titles(places) == ["Delta Lake's two jars"]
+    assert titles(places) == ["Delta Lake's two jars", "an archive of Spark's classes"]
 
 
 def test_too_little_space_is_told_before_anything_is_fetched(places: Places) -> None:

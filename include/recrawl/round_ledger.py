@@ -6,17 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
-
-from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType
 
 from recrawl.config.form import RoundForm
 from recrawl.config.model import Configuration
 from recrawl.errors import RoundStateError
-from recrawl.spark.delta import Tables
-from recrawl.spark.schema import schema_of
+from recrawl.stored_tables import StoredTables
 from recrawl.tables.vocabulary import RoundState
 
 #: States in which a round's fold is part of what readers see.
@@ -44,7 +39,8 @@ class Round:
     @property
     def now(self) -> datetime:
         """The frozen time, in UTC."""
-        return _aware(self.values["now"]).astimezone(UTC)
+        moment: datetime = self.values["now"]
+        return moment.astimezone(UTC)
 
     def version_at_open(self, table: str) -> int:
         """The Delta version of a table that this round reads."""
@@ -81,34 +77,19 @@ def frozen_configuration(configuration: Configuration, form: RoundForm) -> str:
     return json.dumps({"settings": configuration.without_secrets(), "form": json.loads(form.to_json())}, sort_keys=True)
 
 
-def all_rounds(tables: Tables) -> list[Round]:
+def all_rounds(tables: StoredTables) -> list[Round]:
     """Every round, by its number."""
-    rows = tables.read("rounds").orderBy("round_number").collect()
-    return [Round(row.asDict(recursive=True)) for row in rows]
+    return sorted((Round(row) for row in tables.rows("rounds")), key=lambda row: int(row["round_number"]))
 
 
-def find_round(tables: Tables, round_id: str) -> Round:
+def find_round(tables: StoredTables, round_id: str) -> Round:
     """The round with this id. Raises RoundStateError when there is none."""
-    row = tables.read("rounds").where(F.col("round_id") == round_id).first()
-    if row is None:
-        raise RoundStateError(f"There is no round {round_id}.", "Run the step `seed` first.")
-    return Round(row.asDict(recursive=True))
+    for row in all_rounds(tables):
+        if row.round_id == round_id:
+            return row
+    raise RoundStateError(f"There is no round {round_id}.", "Run the step `seed` first.")
 
 
-def save_round(tables: Tables, row: Round) -> None:
+def save_round(tables: StoredTables, row: Round) -> None:
     """Insert or replace the row of a round."""
-    schema = schema_of("rounds")
-    values = tuple(_stored(row.values.get(field.name), field.dataType) for field in schema.fields)
-    frame = tables.spark.createDataFrame([values], schema)
-    tables.replace_ledger("rounds", frame, where=f"round_id = '{row.round_id}'")
-
-
-def _stored(value: Any, kind: DataType) -> Any:
-    if isinstance(value, datetime):
-        return _aware(value)
-    return Decimal(value) if isinstance(kind, DecimalType) and value is not None else value
-
-
-def _aware(moment: datetime) -> datetime:
-    """Spark hands out naive times of the process's zone; `astimezone` reads them as such."""
-    return moment.astimezone()
+    tables.put("rounds", [row.values])

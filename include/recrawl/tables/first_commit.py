@@ -1,0 +1,105 @@
+"""The first commit of a Delta table: what `CREATE TABLE` would write, without an engine.
+
+The form is that of the Delta transaction log protocol, sections "Change Metadata" and "Protocol
+Evolution". Readers and writers need no more features than the table uses.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from recrawl.tables.catalog import Table, TableKind
+from recrawl.tables.ddl import constraints, properties
+
+#: Writer version 3: NOT NULL and CHECK constraints.
+_PLAIN_PROTOCOL: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 3}
+
+#: Deletion vectors have no version of their own, only a feature; the others are those of version 3.
+_VECTOR_PROTOCOL: dict[str, Any] = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["deletionVectors"],
+    "writerFeatures": ["deletionVectors", "checkConstraints", "invariants", "appendOnly"],
+}
+
+_SIMPLE_TYPES = {
+    "STRING": "string",
+    "BIGINT": "long",
+    "INT": "integer",
+    "DOUBLE": "double",
+    "BOOLEAN": "boolean",
+    "TIMESTAMP": "timestamp",
+    "DATE": "date",
+    "BINARY": "binary",
+}
+
+
+def first_commit(table: Table, undo_days: int, table_id: str, at: datetime) -> bytes:
+    """The content of `_delta_log/00000000000000000000.json`.
+
+    Args:
+        undo_days: days that time travel and undo reach back.
+        table_id: a UUID, the table's identity.
+        at: when it is created, aware.
+    """
+    milliseconds = int(at.timestamp() * 1_000)
+    checks = {f"delta.constraints.{name}": check for name, check in constraints(table).items()}
+    partitions = list(table.partition_by)
+    actions: list[dict[str, Any]] = [
+        {
+            "commitInfo": {
+                "timestamp": milliseconds,
+                "operation": "CREATE TABLE",
+                "operationParameters": {"partitionBy": json.dumps(partitions), "description": table.sentence},
+                "isBlindAppend": True,
+            }
+        },
+        {"protocol": _VECTOR_PROTOCOL if table.kind is TableKind.STATE else _PLAIN_PROTOCOL},
+        {
+            "metaData": {
+                "id": table_id,
+                "description": table.sentence,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(_schema(table), ensure_ascii=False),
+                "partitionColumns": partitions,
+                "configuration": properties(table, undo_days) | checks,
+                "createdTime": milliseconds,
+            }
+        },
+    ]
+    return "".join(f"{json.dumps(action, ensure_ascii=False)}\n" for action in actions).encode()
+
+
+def _schema(table: Table) -> dict[str, Any]:
+    fields = [
+        {
+            "name": column.name,
+            "type": delta_type(column.type),
+            "nullable": table.nullable(column.name),
+            "metadata": {"comment": column.sentence},
+        }
+        for column in table.columns
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def delta_type(spark_type: str) -> str | dict[str, Any]:
+    """The type in a Delta schema of a Spark SQL type. Raises ValueError for one that no column has."""
+    text = spark_type.strip().upper()
+    if text in _SIMPLE_TYPES:
+        return _SIMPLE_TYPES[text]
+    if text.startswith("DECIMAL("):
+        return text.lower().replace(" ", "")
+    if text.startswith("ARRAY<") and text.endswith(">"):
+        return {"type": "array", "elementType": delta_type(text[6:-1]), "containsNull": True}
+    if text.startswith("MAP<") and text.endswith(">"):
+        key, _, value = text[4:-1].partition(",")
+        return {
+            "type": "map",
+            "keyType": delta_type(key),
+            "valueType": delta_type(value),
+            "valueContainsNull": True,
+        }
+    raise ValueError(f"{spark_type!r} has no type in Delta here.")

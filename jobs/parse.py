@@ -6,16 +6,14 @@ last one is not parsed: its row names the round that holds its content.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from jobs.parse_rows import ParseSettings, parse_batch
+from jobs.parse_rows import ParseSettings, parse_task
 from recrawl.parse.handlers import PARSER_VERSION
 from recrawl.spark.application import Step, Summary, step_main
 from recrawl.spark.delta import conform, in_parallel
@@ -174,12 +172,6 @@ def parse(step: Step, work: DataFrame) -> DataFrame:
 def _loose(schema: StructType) -> DataType:
     """The schema with every column nullable: what is missing is filled or refused when it is written."""
     return StructType([StructField(field.name, field.dataType, True) for field in schema.fields])
-
-
-def parse_task(batches: Iterator[pa.RecordBatch], settings: ParseSettings) -> Iterator[pa.RecordBatch]:
-    """One Spark task: parse what the batches name."""
-    for batch in batches:
-        yield from parse_batch(batch.to_pylist(), settings)
 
 
 def unchanged_pages(step: Step) -> DataFrame:

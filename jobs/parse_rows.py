@@ -13,6 +13,7 @@ from recrawl.errors import WarcError
 from recrawl.parse.capture import Capture, FoundLink, ParsedPage
 from recrawl.parse.handlers import parse_capture
 from recrawl.parse.resolve import ResolvedLinks, resolve_links
+from recrawl.parse.sitemap import MAX_SITEMAP_BYTES
 from recrawl.robots.rules import RobotsRules
 from recrawl.storage import Store
 from recrawl.tables.catalog import TABLES
@@ -24,6 +25,8 @@ from recrawl.urls.filters import UrlFilters
 from recrawl.urls.scope import ScopeSet
 from recrawl.warc.reader import read_capture
 
+#: Outcomes of captures that brought no content of the site's.
+_WITHOUT_CONTENT = (ParseOutcome.EMPTY, ParseOutcome.REFUSED, ParseOutcome.SOFT_404)
 #: Parsed pages that are handed to the JVM together.
 _BATCH_ROWS = 100
 
@@ -71,6 +74,16 @@ class WarcStreams:
             self._stream = None
 
 
+def parse_task(batches: Iterator[pa.RecordBatch], settings: ParseSettings) -> Iterator[pa.RecordBatch]:
+    """One Spark task: parse what the batches name.
+
+    It stands here and not in the job, because a worker imports the module of what it runs: this one
+    needs no pyspark.
+    """
+    for batch in batches:
+        yield from parse_batch(batch.to_pylist(), settings)
+
+
 def parse_batch(rows: list[dict[str, Any]], settings: ParseSettings) -> Iterator[pa.RecordBatch]:
     """Parse what the rows name; `PARSED_SCHEMA`, one row a capture or redirect."""
     streams = WarcStreams(Store(settings.configuration.storage))
@@ -110,7 +123,9 @@ def _edges_without_page(row: dict[str, Any], settings: ParseSettings) -> list[Fo
 def _parse(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -> ParsedPage:
     parse = settings.configuration.parse
     try:
-        stored = read_capture(streams.get(row["warc_file"]), row["warc_offset"], parse.max_parse_bytes)
+        # A sitemap may be larger than a page; fetch has kept each to its limit.
+        most_bytes = max(parse.max_parse_bytes, MAX_SITEMAP_BYTES)
+        stored = read_capture(streams.get(row["warc_file"]), row["warc_offset"], most_bytes)
     except (WarcError, OSError) as error:
         return ParsedPage(handler="none", parse_outcome=ParseOutcome.UNREADABLE, detail=str(error))
     return parse_capture(
@@ -121,8 +136,9 @@ def _parse(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -
             x_robots_tag=row["x_robots_tag"],
             depth=row["depth"],
             agent=settings.configuration.agent.name,
-            want_text=row["want_text"] and parse.text_extractor != "none",
+            want_text=row["want_text"],
             link_headers=tuple(value for name, value in stored.http_headers if name.lower() == "link"),
+            header_lines=tuple(f"{name}: {value}" for name, value in stored.http_headers),
         ),
         parse,
     )
@@ -168,7 +184,7 @@ def _page_row(
         "quality": page.quality,
         "handler": page.handler or "none",
         "parse_outcome": str(page.parse_outcome),
-        "content_checksum": None if page.parse_outcome is ParseOutcome.EMPTY else row["content_checksum"],
+        "content_checksum": None if page.parse_outcome in _WITHOUT_CONTENT else row["content_checksum"],
         "text_checksum": page.text_checksum,
         "change_verdict": row["change_verdict"],
         "content_round_id": row["content_round_id"],
@@ -177,6 +193,9 @@ def _page_row(
         "outlink_count": resolved.outlink_count,
         "kept_outlink_count": resolved.kept_outlink_count,
         "depth": row["depth"],
+        "noarchive": page.noarchive,
+        "needs_rendering": page.needs_rendering,
+        "metadata": list(page.metadata.items()) or None,
     }
 
 
@@ -201,6 +220,8 @@ def _link_rows(row: dict[str, Any], resolved: ResolvedLinks, settings: ParseSett
             "followed": link.followed,
             "anchor_text": link.anchor_text or None,
             "request_url": link.request_url,
+            "listed_lastmod_text": link.lastmod,
+            "listed_priority": link.priority,
         }
         for link in resolved.kept
     ]

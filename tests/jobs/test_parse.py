@@ -40,7 +40,8 @@ WARC = f"{warc_folder(ROUND)}/part.warc.gz"
 HTML = "text/html; charset=utf-8"
 
 BODIES = {
-    HOME: b"""<html lang=en><title>Home  page</title><link rel=canonical href="http://A.test:80/">
+    HOME: b"""<html lang=en><title>Home  page</title><meta property=og:type content=website>
+        <link rel=canonical href="http://A.test:80/">
         <p>The text of the page is long enough to be taken for the main text by an extractor of main text.</p>
         <a href="/one">first</a> <a href="one#again">first</a> <a rel="nofollow" href="/two?b=1&a=2">second</a>
         <a href="http://far.test/">far</a> <img src="archive.zip"> <a href="mailto:ann@a.test">mail</a></html>""",
@@ -123,6 +124,7 @@ def test_a_capture_becomes_one_page(parsed: tuple[Step, Summary]) -> None:
     assert plain(home, "charset", "canonical", "handler", "content_checksum", "planned_url_id", "fetched_at") == [
         ("utf-8", HOME, "html", content_checksum(BODIES[HOME]), min(url_id(HOME), url_id(OTHER_WAY)), NOW)
     ]
+    assert plain(home, "metadata", "noarchive", "needs_rendering") == [({"og:type": "website"}, False, False)]
     # A content that stands under another address has its text there.
     assert plain(pages.where(F.col("url_id") == url_id(SEEN_BEFORE)), "text") == [(None,)]
     assert plain(pages.where(F.col("url_id") == url_id(TARGET)), "noindex", "nofollow") == [(True, True)]

@@ -115,6 +115,7 @@ class Fetch(Section):
     max_backoff_seconds: Seconds = Field(DAY_SECONDS, description="Greatest gap after repeated faults of a host.")
     max_errors_in_a_row: PositiveInt = Field(5, description="Faults in a row after which a host's rest is given back.")
     max_connections: PositiveInt = Field(2_000, description="Connections that one fetch task holds open at most.")
+    max_bytes_per_second: int = Field(0, ge=0, description="Bytes of bodies that one fetch task receives a second, in the mean; 0: as many as come.")
     connect_timeout_seconds: Seconds = Field(10, description="Seconds for a connection to be made.")
     read_timeout_seconds: Seconds = Field(10, description="Seconds without a byte after which a transfer is cut.")
     total_timeout_seconds: Seconds = Field(60, description="Seconds for a whole request.")
@@ -124,14 +125,18 @@ class Fetch(Section):
     max_header_bytes: PositiveInt = Field(256 * 1024, description="Bytes of response headers after which a request is cut.")
     robots_ttl_seconds: Seconds = Field(DAY_SECONDS, description="Seconds that a robots.txt is used before it is fetched again.")
     robots_error_ttl_seconds: Seconds = Field(3_600, description="Seconds until an unreachable robots.txt is tried again.")
+    robots_tries: PositiveInt = Field(3, description="Times that an unreachable robots.txt is asked for in a round, with back-off between, before its host is denied for now.")
     robots_stale_seconds: Seconds = Field(30 * DAY_SECONDS, description="Seconds that a stored robots.txt may stand in for an unreachable one.")
     verify_tls: bool = Field(True, description="Refuse invalid certificates.")
     proxy: str = Field("", description="Proxy for all requests, e.g. http://127.0.0.1:3128; empty: none.")
     allowed_private_ranges: list[str] = Field([], description="CIDR ranges of private or loopback addresses that may be contacted; metadata addresses never.")
+    control_address: str = Field("", pattern=r"^$|^\S+:\d{1,5}$", description="Address and port, e.g. that of the provider's name server, to which a connection is tried when most hosts fail: if it fails too, our own uplink is down. Empty: faults always count against hosts.")
+    outage_patience_seconds: Seconds = Field(300, description="Seconds that a fetch task waits for a lost uplink before it gives back what is left.")
     host_settings: dict[str, HostSettings] = Field({}, description="Headers and credentials by host; never logged, never stored.")
     flush_seconds: Seconds = Field(30, description="Seconds between flushes of journal and WARC part.")
     publish_seconds: Seconds = Field(300, description="Seconds after which an open WARC part is published.")
     publish_bytes: PositiveInt = Field(256 * MIB, description="Bytes after which an open WARC part is published.")
+    warc_file_bytes: PositiveInt = Field(1_000_000_000, description="Bytes that a WARC file does not pass, unless one capture alone does; the next capture begins a new file.")
     spool_dir: str = Field("", description="Local folder for unpublished parts; empty: under the storage root if local, else the system's temporary folder.")
 
     @model_validator(mode="after")
@@ -143,6 +148,8 @@ class Fetch(Section):
                 raise ValueError(f"allowed_private_ranges: {text!r} is not a CIDR range ({error})") from None
         if self.max_delay_seconds < self.min_delay_seconds:
             raise ValueError("max_delay_seconds must not be less than min_delay_seconds")
+        if self.warc_file_bytes < self.publish_bytes:
+            raise ValueError("warc_file_bytes must not be less than publish_bytes")
         return self
 
 
@@ -170,10 +177,18 @@ class Urls(Section):
         ["utm_*", "gclid", "fbclid", "msclkid", "mc_cid", "mc_eid", "phpsessid", "jsessionid", "sid", "sessionid", "aspsessionid*"],
         description="Query parameters dropped from canonical URLs; * matches any ending.",
     )
+    optional_rules: list[str] = Field(
+        ["trailing_dot", "drop_param", "sort_query"],
+        description="Optional rules of URL identity that apply (see the table of URL rules). To be chosen, as drop_parameters, before the first round: another choice gives known URLs another identity.",
+    )
     max_url_bytes: PositiveInt = Field(2_048, description="Length after which a URL is rejected.")
     max_depth: PositiveInt = Field(20, description="Links from a seed after which a URL is rejected.")
     max_segment_repeats: PositiveInt = Field(3, description="Times that a path segment pattern may repeat.")
     max_query_parameters: PositiveInt = Field(20, description="Query parameters after which a URL is rejected.")
+    max_path_segments: PositiveInt = Field(20, description="Path segments after which a URL is rejected.")
+    allowed_hosts: list[str] = Field([], description="Hosts and domains taken, with all their subdomains. Where any `allowed_` list has entries, only what one of them names is taken. In every list here an entry `file:/path` stands for the lines of that file, read in each round.")
+    allowed_prefixes: list[str] = Field([], description="URL prefixes taken.")
+    allowed_patterns: list[str] = Field([], description="Regular expressions; URLs that match anywhere are taken.")
     blocked_hosts: list[str] = Field([], description="Hosts and domains never taken, with all their subdomains.")
     blocked_prefixes: list[str] = Field([], description="URL prefixes never taken.")
     blocked_patterns: list[str] = Field([], description="Regular expressions; URLs that match anywhere are never taken.")
@@ -188,7 +203,10 @@ class Parse(Section):
 
     text_extractor: Literal["trafilatura", "resiliparse", "none"] = Field("trafilatura", description="Main text: trafilatura (best), resiliparse (ten times faster) or none.")
     max_links_per_page: PositiveInt = Field(1_000, description="Links of a page that are kept; the rest is counted.")
+    unwanted_words: list[str] = Field([], description="Words that lower a page's quality: one in ten of them makes it 0.")
+    linked_data_links: bool = Field(False, description="Take the addresses in a page's linked data (JSON-LD) as links too.")
     timeout_seconds: Seconds = Field(30, description="Seconds that parsing one document may take.")
+    max_memory_mib: PositiveInt = Field(1_024, description="MiB of memory that parsing a large document, a PDF or a type of an installed handler may take; more kills it.")
     max_parse_bytes: PositiveInt = Field(5 * MIB, description="Bytes of a document that are parsed.")
 
 

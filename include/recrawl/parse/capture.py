@@ -7,6 +7,11 @@ from typing import NamedTuple
 
 from recrawl.tables.vocabulary import LinkKind, ParseOutcome
 
+#: Characters kept of a title, of a link's text, and of what a document states about itself.
+MAX_TITLE_CHARACTERS = 1_000
+MAX_ANCHOR_CHARACTERS = 500
+MAX_STATED_CHARACTERS = 200
+
 
 @dataclass(frozen=True)
 class Capture:
@@ -19,8 +24,10 @@ class Capture:
         x_robots_tag: the X-Robots-Tag header lines, joined by newlines.
         depth: links from a seed to the page.
         agent: our product token, for directives addressed to it.
-        want_text: whether main text, language and metadata are wanted (the expensive part).
+        want_text: whether main text, language and metadata are wanted, the expensive part; not for
+            content that another capture has brought already.
         link_headers: the Link header lines (RFC 8288).
+        header_lines: all header lines, `name: value`, for the rules of `recrawl.parse.refusals`.
     """
 
     url: str
@@ -31,6 +38,7 @@ class Capture:
     agent: str
     want_text: bool
     link_headers: tuple[str, ...] = ()
+    header_lines: tuple[str, ...] = ()
 
 
 class FoundLink(NamedTuple):
@@ -43,6 +51,8 @@ class FoundLink(NamedTuple):
         kind: where it stands.
         rel: its rel words, in lower case, one space between them.
         anchor_text: its text, white space collapsed, at most 500 characters.
+        lastmod: when a sitemap or feed says that the target changed last, as written.
+        priority: what a sitemap gives the target, 0 to 1.
     """
 
     url: str
@@ -50,6 +60,8 @@ class FoundLink(NamedTuple):
     kind: LinkKind
     rel: str
     anchor_text: str
+    lastmod: str = ""
+    priority: float | None = None
 
 
 @dataclass
@@ -62,6 +74,10 @@ class ParsedPage:
         language: ISO 639-1 code of the text's language.
         charset: WHATWG name of the encoding; None for what has none.
         canonical: absolute target of the canonical link, not yet canonical form.
+        noarchive: page or headers ask that no copy is shown.
+        needs_rendering: the page is empty until its scripts run; None where that was not looked at.
+        metadata: what else the document states: OpenGraph and linked data of a web page, the size of
+            an image, the pages of a PDF.
         quality: 0 to 1, see `recrawl.parse.text.quality`.
         handler: name of the content handler; `none` when there is none.
         text_checksum: 64 signed bits of the normalised text.
@@ -78,6 +94,9 @@ class ParsedPage:
     canonical: str | None = None
     noindex: bool = False
     nofollow: bool = False
+    noarchive: bool = False
+    needs_rendering: bool | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
     quality: float | None = None
     handler: str = "none"
     parse_outcome: ParseOutcome = ParseOutcome.OK

@@ -2,7 +2,8 @@
 
 In order: byte order mark, HTTP header, the HTML standard's prescan for a meta declaration, an
 XML declaration, strict UTF-8, and last a guess by byte statistics. A document of ASCII alone
-that declares nothing is windows-1252, the standard's default.
+that declares nothing is windows-1252, the standard's default. A declaration of UTF-8 that most of
+the letters contradict is passed over.
 """
 
 from __future__ import annotations
@@ -37,17 +38,35 @@ def detect(body: bytes, content_type: str | None) -> str:
     """The WHATWG name, in lower case, of the encoding that a body is to be decoded with."""
     return (
         bom_encoding(body)
-        or header_encoding(content_type)
-        or prescan(body[:PRESCAN_BYTES])
-        or xml_encoding(body)
-        or _late_meta(body)
+        or _believed(header_encoding(content_type), body)
+        or _believed(prescan(body[:PRESCAN_BYTES]), body)
+        or _believed(xml_encoding(body), body)
+        or _believed(_late_meta(body), body)
         or _guess(body)
     )
 
 
 def detect_text(body: bytes, content_type: str | None) -> str:
     """As `detect`, for a body without markup: no declaration inside of it counts."""
-    return bom_encoding(body) or header_encoding(content_type) or _guess(body)
+    return bom_encoding(body) or _believed(header_encoding(content_type), body) or _guess(body)
+
+
+def _believed(declared: str | None, body: bytes) -> str | None:
+    """A declared encoding, unless it is UTF-8 and the body is plainly not.
+
+    A browser would show the page's letters as U+FFFD then; its readers complain, ours can't. A few
+    broken bytes in UTF-8 are no other encoding: more must be broken than sound.
+    """
+    if declared != "utf-8" or body.isascii():
+        return declared
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+        broken = text.count("\ufffd")
+        sound = sum(not character.isascii() for character in text) - broken
+        return None if broken > sound else declared
+    return declared
 
 
 def bom_encoding(body: bytes) -> str | None:
@@ -69,6 +88,11 @@ def xml_encoding(body: bytes) -> str | None:
     """The encoding of an XML declaration (HTML, "get an XML encoding")."""
     match = _XML_DECLARATION.match(body[:PRESCAN_BYTES])
     return _declared(match.group(2)) if match else None
+
+
+def xml_charset(body: bytes, content_type: str | None) -> str:
+    """The encoding of XML that is not HTML: mark, header, declaration, UTF-8 (RFC 7303, section 3)."""
+    return bom_encoding(body) or header_encoding(content_type) or xml_encoding(body) or "utf-8"
 
 
 def prescan(head: bytes) -> str | None:

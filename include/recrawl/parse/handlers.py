@@ -1,15 +1,14 @@
 """Content handlers by media type, and the one way to parse a capture.
 
-A handler fills a `ParsedPage` from a `Document`. Those of this package are built in; others are
-found by the entry-point group `recrawl.handlers`, each an object with the attributes of
-`Handler`, and win over the built-in ones for the types that they name.
+A handler fills a `ParsedPage` from a `Document`; see `recrawl.parse.documents`. Those of this
+package are named by `BUILT_IN`; others are found by the entry-point group `recrawl.handlers` and
+win over the built-in ones for the types that they name.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from urllib.parse import urlsplit
@@ -17,19 +16,28 @@ from urllib.parse import urlsplit
 from recrawl.config.model import Parse
 from recrawl.errors import ConfigurationError
 from recrawl.mime import is_xml, sniff
-from recrawl.parse import charset, html, links, markup, plain
-from recrawl.parse import text as texts
+from recrawl.parse import feed, html, links, plain, sitemap
 from recrawl.parse.capture import Capture, ParsedPage
-from recrawl.parse.encodings import decode
-from recrawl.parse.limits import OutOfTime, in_child, time_limit
-from recrawl.parse.metadata import author_and_date
-from recrawl.parse.nesting import flattened
-from recrawl.tables.vocabulary import LinkKind, ParseOutcome
+from recrawl.parse.documents import ENTRY_POINT_GROUP, Document, Handler
+from recrawl.parse.limits import Killed, OutOfTime, in_child, time_limit
+from recrawl.parse.xml_root import FEED_ROOTS, SITEMAP_ROOTS, root_name
+from recrawl.tables.vocabulary import ParseOutcome
+
+__all__ = ["ENTRY_POINT_GROUP", "PARSER_VERSION", "Document", "Handler", "parse_capture"]
 
 #: Raised whenever the same capture would give other rows.
-PARSER_VERSION: int = 1
+PARSER_VERSION: int = 2
 
-ENTRY_POINT_GROUP = "recrawl.handlers"
+#: The handlers of this package. The project declares the same as entry points, but does not depend
+#: on them: a checkout that is not installed has none.
+BUILT_IN = {
+    "html": "recrawl.parse.webpage:HANDLER",
+    "sitemap": "recrawl.parse.sitemap:HANDLER",
+    "feed": "recrawl.parse.feed:HANDLER",
+    "text": "recrawl.parse.plain:HANDLER",
+    "pdf": "recrawl.parse.pdf:HANDLER",
+    "image": "recrawl.parse.image:HANDLER",
+}
 
 #: Documents larger than this, or with more tags, are parsed in a child that can be killed: below,
 #: the worst loops known in the libraries end within seconds.
@@ -37,41 +45,6 @@ CHILD_BYTES = 256 << 10
 CHILD_TAGS = 4_000
 
 _GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip"})
-
-
-@dataclass(frozen=True)
-class Document:
-    """What a handler reads.
-
-    Attributes:
-        capture: the capture; its body may be packed or larger than `body`.
-        body: the bytes to parse: unpacked, and cut at the size limit.
-        media_type: what the body shows.
-        settings: the section `parse` of the configuration.
-    """
-
-    capture: Capture
-    body: bytes
-    media_type: str
-    settings: Parse
-
-
-@dataclass(frozen=True)
-class Handler:
-    """How documents of some media types are parsed.
-
-    Attributes:
-        name: stored with each page.
-        media_types: `type/subtype` in lower case.
-        parse: fills the page; sets `parse_outcome` and `detail` where not all went well. What it
-            raises becomes the outcome FAILED, and what it filled in before is kept.
-        max_bytes: bytes parsed instead of `parse.max_parse_bytes`; None: that.
-    """
-
-    name: str
-    media_types: frozenset[str]
-    parse: Callable[[Document, ParsedPage], None]
-    max_bytes: int | None = None
 
 
 def parse_capture(capture: Capture, settings: Parse) -> ParsedPage:
@@ -88,7 +61,7 @@ def parse_capture(capture: Capture, settings: Parse) -> ParsedPage:
         return page
     page.mime_sniffed = sniff(capture.content_type, body)
     if page.mime_sniffed in _GZIP_TYPES:
-        body = _unpacked(body, max(settings.max_parse_bytes, markup.MAX_SITEMAP_BYTES))
+        body = _unpacked(body, max(settings.max_parse_bytes, sitemap.MAX_SITEMAP_BYTES))
         page.mime_sniffed = sniff(None, body) if body else page.mime_sniffed
     handler = handler_for(page.mime_sniffed, capture.url, body)
     if handler is None:
@@ -109,35 +82,53 @@ def parse_capture(capture: Capture, settings: Parse) -> ParsedPage:
 def _guarded(handler: Handler, document: Document, page: ParsedPage) -> ParsedPage:
     """Run a handler within the limits of time and memory."""
     body = document.body
-    if len(body) <= CHILD_BYTES and body.count(b"<") <= CHILD_TAGS:
+    if not handler.isolated and len(body) <= CHILD_BYTES and body.count(b"<") <= CHILD_TAGS:
         return _run(handler, document, page)
-    seconds = document.settings.timeout_seconds
+    settings = document.settings
     try:
-        parsed = in_child(lambda: _run(handler, document, page), seconds)
+        if handler.prepare is not None:
+            handler.prepare(document)
+        parsed = in_child(
+            lambda: _run(handler, document, page), settings.timeout_seconds, settings.max_memory_mib << 20
+        )
     except OSError as error:
         page.parse_outcome = ParseOutcome.FAILED
         page.detail = f"no child process: {error.strerror}"
         return page
-    if parsed is None:
+    except ImportError as error:
+        page.parse_outcome = ParseOutcome.FAILED
+        page.detail = f"{type(error).__name__}: {error}"[:500]
+        return page
+    if isinstance(parsed, Killed):
         _add_header_directives(document.capture, page)
-        page.parse_outcome = ParseOutcome.TIMEOUT
-        page.detail = f"killed at its limit of {seconds:g} s or of memory"
+        page.parse_outcome = ParseOutcome.TIMEOUT if parsed is Killed.LATE else ParseOutcome.FAILED
+        page.detail = (
+            f"killed at its limit of {settings.timeout_seconds:g} s"
+            if parsed is Killed.LATE
+            else f"its process died; its limit is {settings.max_memory_mib:,} MiB of memory"
+        )
         return page
     return parsed
 
 
 def _run(handler: Handler, document: Document, page: ParsedPage) -> ParsedPage:
-    seconds = document.settings.timeout_seconds
+    settings = document.settings
     try:
         _add_header_directives(document.capture, page)
-        with time_limit(seconds):
+        with time_limit(settings.timeout_seconds):
             handler.parse(document, page)
     except OutOfTime:
         page.parse_outcome = ParseOutcome.TIMEOUT
-        page.detail = f"cut off after {seconds:g} s"
+        page.detail = f"cut off after {settings.timeout_seconds:g} s"
+    except MemoryError:
+        page.parse_outcome = ParseOutcome.FAILED
+        page.detail = f"no memory left; its limit is {settings.max_memory_mib:,} MiB"
     except Exception as error:  # a handler's fault is that page's outcome, never the task's
         page.parse_outcome = ParseOutcome.FAILED
         page.detail = f"{type(error).__name__}: {error}"[:500]
+    if page.parse_outcome is not ParseOutcome.REFUSED:
+        page.links += links.header_links(document.capture.link_headers, document.capture.url)
+        page.canonical = page.canonical or links.canonical_of(page.links)
     return _storable(page)
 
 
@@ -145,6 +136,7 @@ def _add_header_directives(capture: Capture, page: ParsedPage) -> None:
     directives = html.robots_directives(None, capture.agent, capture.x_robots_tag)
     page.noindex |= directives.noindex
     page.nofollow |= directives.nofollow
+    page.noarchive |= directives.noarchive
 
 
 def _storable(page: ParsedPage) -> ParsedPage:
@@ -152,8 +144,13 @@ def _storable(page: ParsedPage) -> ParsedPage:
     for name in ("title", "author", "published_at_text", "text", "detail"):
         value = getattr(page, name)
         if value is not None and not value.isascii():
-            setattr(page, name, value.encode("utf-8", "replace").decode("utf-8"))
+            setattr(page, name, _utf8(value))
+    page.metadata = {_utf8(name): _utf8(value) for name, value in page.metadata.items()}
     return page
+
+
+def _utf8(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _unpacked(body: bytes, limit: int) -> bytes:
@@ -183,13 +180,19 @@ def handler_for(media_type: str, url: str, body: bytes) -> Handler | None:
     """The handler of a document; None when there is none for its type."""
     registered = registry()
     if media_type == "text/plain" and urlsplit(url).path == "/robots.txt":
-        return ROBOTS
+        return plain.ROBOTS
     handler = registered.get(media_type)
     if handler is None and is_xml(media_type):
         handler = registered["application/xml"]
-    if handler is LISTING and not markup.is_listing(root := markup.root_name(body)):
-        return registered["text/html"] if root == "html" else None
-    return handler
+    if handler is not sitemap.HANDLER and handler is not feed.HANDLER:
+        return handler
+    # What an XML document is, its root element knows better than its type.
+    root = root_name(body)
+    if root in SITEMAP_ROOTS:
+        return registered["application/xml"]
+    if root in FEED_ROOTS:
+        return registered["application/rss+xml"]
+    return registered["text/html"] if root == "html" else None
 
 
 @cache
@@ -199,8 +202,13 @@ def registry() -> dict[str, Handler]:
     Raises:
         ConfigurationError: an installed handler can't be loaded.
     """
-    found = {media_type: handler for handler in BUILT_IN for media_type in handler.media_types}
+    found: dict[str, Handler] = {}
+    for reference in BUILT_IN.values():
+        built_in: Handler = pkgutil.resolve_name(reference)
+        found.update({media_type: built_in for media_type in built_in.media_types})
     for entry in entry_points(group=ENTRY_POINT_GROUP):
+        if entry.value in BUILT_IN.values():
+            continue
         try:
             handler = entry.load()
             found.update({media_type: handler for media_type in handler.media_types})
@@ -210,71 +218,3 @@ def registry() -> dict[str, Handler]:
                 "Mend or uninstall the package that brings it.",
             ) from error
     return found
-
-
-def _parse_html(document: Document, page: ParsedPage) -> None:
-    capture = document.capture
-    page.charset = charset.detect(document.body, capture.content_type)
-    source, flattened_count = flattened(decode(document.body, page.charset))
-    if flattened_count:
-        page.parse_outcome = ParseOutcome.PARTIAL
-        page.detail = f"{flattened_count} elements nested too deep were flattened"
-    tree = html.parse_html(source)
-    # The cheap and important first: what a time limit cuts off is the text.
-    directives = html.robots_directives(tree, capture.agent, capture.x_robots_tag)
-    page.noindex, page.nofollow = directives
-    page.title = html.title_of(tree)
-    page.links = links.found_links(tree, capture.url, encoding=page.charset)
-    page.links += links.header_links(capture.link_headers, capture.url)
-    page.canonical = links.canonical_of(page.links)
-    if not capture.want_text:
-        return
-    page.author, page.published_at_text = author_and_date(tree)
-    declared_language = html.language_of(tree)
-    del tree
-    anchors = sum(len(link.anchor_text) for link in page.links if link.kind is LinkKind.A)
-    _add_text(page, texts.main_text(source, document.settings.text_extractor), anchors, declared_language)
-
-
-def _add_text(page: ParsedPage, text: str | None, anchor_characters: int, declared_language: str | None) -> None:
-    page.language = declared_language
-    if text is None:
-        return
-    page.text = text
-    page.text_checksum = texts.text_checksum(text)
-    page.quality = texts.quality(text, anchor_characters)
-    page.language = texts.language_of_text(text) or declared_language
-
-
-def _parse_listing(document: Document, page: ParsedPage) -> None:
-    markup.parse_listing(document.capture.url, document.capture.content_type, document.body, page)
-
-
-def _parse_text(document: Document, page: ParsedPage) -> None:
-    capture = document.capture
-    page.charset = charset.detect_text(document.body, capture.content_type)
-    text = decode(document.body, page.charset)
-    page.links = plain.text_links(text)
-    page.links += links.header_links(capture.link_headers, capture.url)
-    page.canonical = links.canonical_of(page.links)
-    if capture.want_text and document.settings.text_extractor != "none":
-        _add_text(page, text.strip() or None, 0, None)
-
-
-def _parse_robots(document: Document, page: ParsedPage) -> None:
-    page.charset = "utf-8"
-    page.links = plain.robots_sitemaps(decode(document.body, "utf-8"), document.capture.url)
-
-
-ROBOTS = Handler("robots", frozenset(), _parse_robots)
-LISTING = Handler(
-    "sitemap",
-    frozenset({"application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml"}),
-    _parse_listing,
-    max_bytes=markup.MAX_SITEMAP_BYTES,
-)
-BUILT_IN: tuple[Handler, ...] = (
-    Handler("html", frozenset({"text/html", "application/xhtml+xml"}), _parse_html),
-    LISTING,
-    Handler("text", frozenset({"text/plain"}), _parse_text),
-)

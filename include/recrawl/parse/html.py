@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from recrawl.parse.capture import MAX_TITLE_CHARACTERS
 from recrawl.urls.canonical import parse
-
-#: Characters kept of a title.
-MAX_TITLE_CHARACTERS = 1_000
 
 _REFRESH_DELAY = re.compile(r"[\t\n\x0c\r ]*(?:([0-9]+)|(?=\.))[0-9.]*")
 _REFRESH_URL = re.compile(
     r"[\t\n\x0c\r ]*[;,]?[\t\n\x0c\r ]*(?:url[\t\n\x0c\r ]*=[\t\n\x0c\r ]*)?(.*)", re.IGNORECASE | re.DOTALL
 )
+#: Words that ask that no copy of the page is shown; `none` is noindex and nofollow alone.
+_NO_COPY = ("noarchive", "nocache")
 #: Directives of robots metas and X-Robots-Tag that take a value after a colon.
 _VALUED_DIRECTIVES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _AGENT_PREFIX = re.compile(r"\s*([A-Za-z0-9_*-]+)\s*:")
@@ -38,6 +38,7 @@ class Directives(NamedTuple):
 
     noindex: bool = False
     nofollow: bool = False
+    noarchive: bool = False
 
 
 def parse_html(text: str | bytes, scripting: bool = False) -> LexborHTMLParser:
@@ -140,7 +141,11 @@ def robots_directives(tree: LexborHTMLParser | None, agent: str, x_robots_tag: s
     for line in (x_robots_tag or "").splitlines():
         words.update(_header_words(line, agent.lower()))
     everything = "none" in words
-    return Directives(noindex=everything or "noindex" in words, nofollow=everything or "nofollow" in words)
+    return Directives(
+        noindex=everything or "noindex" in words,
+        nofollow=everything or "nofollow" in words,
+        noarchive=not words.isdisjoint(_NO_COPY),
+    )
 
 
 def _words(content: str) -> list[str]:
@@ -168,6 +173,14 @@ def title_of(tree: LexborHTMLParser) -> str | None:
         # SVG has titles too; the document's stands in its head, or astray in its body.
         if parent is None or parent.tag not in ("svg", "g", "a", "path", "symbol", "use", "defs"):
             return collapsed(node.text())[:MAX_TITLE_CHARACTERS] or None
+    return None
+
+
+def heading_of(tree: LexborHTMLParser) -> str | None:
+    """The first heading of the first level that says something, white space collapsed."""
+    for node in tree.tags("h1"):
+        if text := collapsed(node.text())[:MAX_TITLE_CHARACTERS]:
+            return text
     return None
 
 

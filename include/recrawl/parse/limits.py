@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from types import FrameType
 from typing import TypeVar
 
@@ -23,8 +24,13 @@ Result = TypeVar("Result")
 
 #: Seconds beyond the time limit after which a child is killed.
 GRACE_SECONDS = 5.0
-#: Memory that a child may add to what it inherits.
-CHILD_MEMORY_BYTES = 2 << 30
+
+
+class Killed(Enum):
+    """Why a child gave no result."""
+
+    LATE = "late"  #: its time was up
+    DIED = "died"  #: it ended by itself: no memory left, or a fault in a library
 
 
 class OutOfTime(BaseException):
@@ -62,13 +68,14 @@ def time_limit(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, left, interval)
 
 
-def in_child(function: Callable[[], Result], seconds: float) -> Result | None:
-    """What `function` returns, computed in a forked child; None when the child had to be killed.
+def in_child(function: Callable[[], Result], seconds: float, memory_bytes: int) -> Result | Killed:
+    """What `function` returns, computed in a forked child, or why there is no result.
 
     Args:
         function: must not raise; its result must be picklable.
         seconds: time limit, on the clock and of CPU; 0 means none. The child gets some grace, so
             that a limit inside of `function` can act first.
+        memory_bytes: memory that the child may add to what it inherits.
     """
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -76,7 +83,7 @@ def in_child(function: Callable[[], Result], seconds: float) -> Result | None:
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _child(function, writer, seconds)
+        _child(function, writer, seconds, memory_bytes)
     os.close(writer)
     try:
         data = _read_all(reader, seconds + GRACE_SECONDS if seconds > 0 else None)
@@ -85,19 +92,19 @@ def in_child(function: Callable[[], Result], seconds: float) -> Result | None:
         # Once its answer is read, or its time is up, there is nothing to wait for.
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    if data is None:
-        return None
+    if isinstance(data, Killed):
+        return data
     result: Result = pickle.loads(data)
     return result
 
 
-def _child(function: Callable[[], Result], writer: int, seconds: float) -> None:
+def _child(function: Callable[[], Result], writer: int, seconds: float, memory_bytes: int) -> None:
     """Run in the child; never returns."""
     try:
         if seconds > 0:
             soft = int(time.process_time() + seconds + GRACE_SECONDS) + 1
             resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
-        _limit_memory()
+        _limit_memory(memory_bytes)
         data = pickle.dumps(function(), pickle.HIGHEST_PROTOCOL)
         with os.fdopen(writer, "wb") as pipe:
             pipe.write(len(data).to_bytes(8, "big"))
@@ -107,27 +114,27 @@ def _child(function: Callable[[], Result], writer: int, seconds: float) -> None:
         os._exit(0)
 
 
-def _limit_memory() -> None:
+def _limit_memory(memory_bytes: int) -> None:
     try:
         with open("/proc/self/statm", "rb") as file:
             inherited = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (inherited + CHILD_MEMORY_BYTES, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (inherited + memory_bytes, resource.RLIM_INFINITY))
     except (OSError, ValueError):
         # No such file, or a stricter limit is in force: the time limit remains.
         return
 
 
-def _read_all(reader: int, seconds: float | None) -> bytes | None:
+def _read_all(reader: int, seconds: float | None) -> bytes | Killed:
     """What a child wrote, if it wrote all of it within `seconds`."""
     deadline = None if seconds is None else time.monotonic() + seconds
     data = bytearray()
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         if not select.select([reader], [], [], left)[0]:
-            return None
+            return Killed.LATE
         piece = os.read(reader, 1 << 20)
         if not piece:
             break
         data += piece
     size = int.from_bytes(data[:8], "big")
-    return bytes(data[8:]) if len(data) == size + 8 and size else None
+    return bytes(data[8:]) if len(data) == size + 8 and size else Killed.DIED

@@ -12,15 +12,12 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from recrawl.parse.capture import FoundLink
+from recrawl.parse.capture import MAX_ANCHOR_CHARACTERS, FoundLink
 from recrawl.parse.encodings import codec_of
 from recrawl.parse.html import attribute, base_url, collapsed, meta_refresh, parse_html
 from recrawl.parse.srcset import srcset_urls
 from recrawl.tables.vocabulary import LinkKind
 from recrawl.urls.canonical import parse
-
-#: Characters kept of a link's text.
-MAX_ANCHOR_CHARACTERS = 500
 
 _SELECTOR = "a,area,link,img,source,frame,iframe,form"
 _TOO_MUCH_TEXT = 20 * MAX_ANCHOR_CHARACTERS

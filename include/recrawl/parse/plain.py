@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-from recrawl.parse.capture import FoundLink
+from recrawl.parse import charset
+from recrawl.parse.capture import FoundLink, ParsedPage
+from recrawl.parse.documents import Document, Handler
+from recrawl.parse.encodings import decode
+from recrawl.parse.text import add_text
 from recrawl.tables.vocabulary import LinkKind
 from recrawl.urls.canonical import parse
 
@@ -46,3 +50,24 @@ def robots_sitemaps(text: str, robots_url: str) -> list[FoundLink]:
             raw = match.group(1)
             found.append(FoundLink(parse(raw, robots_url) or "", raw, LinkKind.SITEMAP, "", ""))
     return found
+
+
+def parse_text(document: Document, page: ParsedPage) -> None:
+    """Fill `page` from plain text."""
+    capture = document.capture
+    page.charset = charset.detect_text(document.body, capture.content_type)
+    text = decode(document.body, page.charset)
+    page.links = text_links(text)
+    if capture.want_text and document.settings.text_extractor != "none":
+        add_text(page, text.strip() or None, 0, None, document.settings.unwanted_words)
+
+
+def parse_robots(document: Document, page: ParsedPage) -> None:
+    """Fill `page` from a robots.txt that was fetched as a page."""
+    page.charset = "utf-8"
+    page.links = robots_sitemaps(decode(document.body, "utf-8"), document.capture.url)
+
+
+HANDLER = Handler("text", frozenset({"text/plain"}), parse_text, isolated=False)
+#: For the path `/robots.txt` alone, so it has no type of its own.
+ROBOTS = Handler("robots", frozenset(), parse_robots, isolated=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recrawl.parse.capture import FoundLink
-from recrawl.parse.markup import MAX_SITEMAP_URLS
+from recrawl.parse.sitemap import MAX_SITEMAP_URLS
 from recrawl.tables.vocabulary import LinkKind, RejectFilter
 from recrawl.urls.canonical import Canonicalizer, host_of
 from recrawl.urls.domains import registered_domain
@@ -35,6 +35,8 @@ class KeptLink(NamedTuple):
         rel: its rel words, in lower case.
         anchor_text: its text.
         followed: the target counts as found; False where page or link say nofollow.
+        lastmod: when a sitemap or feed of the target's own domain says that it changed, as written.
+        priority: what a sitemap of the target's own domain gives it, 0 to 1.
     """
 
     position: int
@@ -47,6 +49,8 @@ class KeptLink(NamedTuple):
     rel: str
     anchor_text: str
     followed: bool
+    lastmod: str | None = None
+    priority: float | None = None
 
 
 class RejectedLink(NamedTuple):
@@ -110,6 +114,7 @@ def resolve_links(
         mode_path_ascending: add the ancestor paths of followed links.
     """
     resolver = _Resolver(page_url, page_depth + 1, canonicalizer, filters, scope)
+    page_domain = registered_domain(host_of(page_url))
     kept: list[KeptLink] = []
     edges: set[tuple[str, LinkKind, str, str]] = set()
     followed: set[str] = set()
@@ -128,7 +133,11 @@ def resolve_links(
         follows = not nofollow and (not link.rel or _DISOWNED.isdisjoint(link.rel.split()))
         if follows:
             followed.add(target.dst_url)
-        kept.append(_kept(len(kept), target, link.kind, link.rel, link.anchor_text, follows))
+        edge_of_link = _kept(len(kept), target, link.kind, link.rel, link.anchor_text, follows)
+        # What a sitemap says of another site's pages is not for it to say.
+        if (link.lastmod or link.priority is not None) and target.domain == page_domain:
+            edge_of_link = edge_of_link._replace(lastmod=link.lastmod or None, priority=link.priority)
+        kept.append(edge_of_link)
     outlinks = resolver.outlink_count
     if mode_path_ascending:
         kept += _ancestor_links(kept, resolver, max_links)
@@ -210,7 +219,7 @@ class _Resolver:
         return self._by_canonical[canonical]
 
     def _judged(self, canonical: str, url: str) -> _Target | None:
-        rejection = self._filters.check(canonical, self._depth)
+        rejection = self._filters.check_link(self._page_url, canonical, self._depth)
         if rejection is not None:
             self._reject(canonical, rejection.filter, rejection.reason)
             return None

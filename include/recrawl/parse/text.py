@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Collection
 from itertools import pairwise
 from typing import Literal
 
+from recrawl.parse.capture import ParsedPage
+from recrawl.parse.documents import Document
 from recrawl.parse.html import collapsed
 from recrawl.urls.keys import content_checksum
 
+_WORD = re.compile(r"\w+")
 Extractor = Literal["trafilatura", "resiliparse", "none"]
 
 #: Characters of a text that its language is guessed from.
@@ -17,8 +22,34 @@ LANGUAGE_CHARACTERS = 1_000
 MIN_LANGUAGE_CHARACTERS = 20
 #: Characters of a text at which its length counts for 63 % (1 - 1/e).
 QUALITY_LENGTH_CHARACTERS = 800
-#: Words of a text that are looked at for repetition.
+#: A text of which a tenth are unwanted words is worth nothing.
+UNWANTED_WEIGHT = 10
+#: Words of a text that are looked at for repetition and for unwanted ones.
 QUALITY_WORDS = 2_000
+
+
+def add_text(
+    page: ParsedPage,
+    text: str | None,
+    anchor_characters: int,
+    declared_language: str | None,
+    unwanted_words: Collection[str] = (),
+) -> None:
+    """Fill in main text, checksum, quality and language.
+
+    Args:
+        text: main text; None where there is none.
+        anchor_characters: characters of the texts of the page's links.
+        declared_language: what the document says of its language, ISO 639-1.
+        unwanted_words: words that lower the quality.
+    """
+    page.language = declared_language
+    if text is None:
+        return
+    page.text = text
+    page.text_checksum = text_checksum(text)
+    page.quality = quality(text, anchor_characters, unwanted_words)
+    page.language = language_of_text(text) or declared_language
 
 
 def main_text(html: str, extractor: Extractor) -> str | None:
@@ -52,6 +83,16 @@ def language_of_text(text: str) -> str | None:
     return str(py3langid.classify(sample)[0])
 
 
+def prepare(document: Document) -> None:
+    """Load what main text and language need, once, so that child processes inherit it."""
+    extractor = document.settings.text_extractor
+    if not document.capture.want_text or extractor == "none":
+        return
+    if extractor == "trafilatura":
+        import trafilatura  # noqa: F401
+    language_of_text("a text that is long enough to be looked at")
+
+
 def normalised(text: str) -> str:
     """A text with white space collapsed and case folded: what two equal texts share."""
     return collapsed(text).casefold()
@@ -62,8 +103,8 @@ def text_checksum(text: str) -> int:
     return content_checksum(normalised(text).encode("utf-8", "replace"))
 
 
-def quality(text: str, anchor_characters: int) -> float:
-    """How much a text is worth reading, 0 to 1: the product of three shares.
+def quality(text: str, anchor_characters: int, unwanted_words: Collection[str] = ()) -> float:
+    """How much a text is worth reading, 0 to 1: the product of four shares.
 
     - length: 1 - exp(-characters / 800); a stub is worth little, an article all.
     - prose: 1 - the share of link text in text and link text together; a page that only leads
@@ -71,17 +112,28 @@ def quality(text: str, anchor_characters: int) -> float:
     - novelty: distinct pairs of neighbouring words among all of them in the first 2,000 words;
       what repeats itself is boilerplate or spam. Text without spaces counts by pairs of
       characters, held against a fifth of them, since those repeat in any text.
+    - wanted: 1 - ten times the share of unwanted words among the first 2,000.
 
     Args:
         text: main text.
         anchor_characters: characters of the texts of the page's links.
+        unwanted_words: single words; case does not matter.
     """
     characters = len(text)
     if not characters:
         return 0.0
     length = 1.0 - math.exp(-characters / QUALITY_LENGTH_CHARACTERS)
     prose = characters / (characters + max(0, anchor_characters))
-    return round(length * prose * _novelty(text), 4)
+    return round(length * prose * _novelty(text) * _wanted(text, unwanted_words), 4)
+
+
+def _wanted(text: str, unwanted_words: Collection[str]) -> float:
+    if not unwanted_words:
+        return 1.0
+    unwanted = {word.casefold() for word in unwanted_words}
+    words = [word.casefold() for word in _WORD.findall(text[: 10 * QUALITY_WORDS])[:QUALITY_WORDS]]
+    share = sum(word in unwanted for word in words) / max(1, len(words))
+    return max(0.0, 1.0 - UNWANTED_WEIGHT * share)
 
 
 def _novelty(text: str) -> float:

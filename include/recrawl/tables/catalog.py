@@ -144,12 +144,13 @@ _ALL = (
         "round_id url_id planned_url_id url host seed_tag fetched_at title? author? published_at_text? text? "
         "language? charset? "
         "canonical? noindex nofollow quality? handler parse_outcome content_checksum? text_checksum? change_verdict "
-        "content_round_id? previous_round_id? parser_version outlink_count kept_outlink_count depth",
+        "content_round_id? previous_round_id? parser_version outlink_count kept_outlink_count depth "
+        "noarchive? needs_rendering? metadata?",
     ),
     _table(
         "links", "An edge.", E, "parse", "round_id src_url_id position",
         "round_id src_url_id position src_url src_host src_domain dst_url_id dst_url dst_host dst_domain link_kind "
-        "rel? followed anchor_text? request_url?",
+        "rel? followed anchor_text? request_url? listed_lastmod_text? listed_priority?",
     ),
     _table(
         "rejects", "A link or seed not taken, and why.", E, "parse, seed", "round_id src_url_id dst_url",

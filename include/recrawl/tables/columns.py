@@ -232,6 +232,9 @@ _PAGES = (
     _text("canonical", "Target of the canonical link, as canonical URL."),
     _flag("noindex", "The page or its headers say noindex."),
     _flag("nofollow", "The page or its headers say nofollow."),
+    _flag("noarchive", "The page or its headers say noarchive; NULL where it was not parsed."),
+    _flag("needs_rendering", "The page is empty until its scripts run; NULL where that was not looked at."),
+    Column("metadata", "MAP<STRING,STRING>", "What else it states: OpenGraph, linked data, an image's size, a PDF's pages."),
     _real("quality", "0 to 1: how much it is worth reading."),
     _text("handler", "Content handler that parsed it."),
     _text("parse_outcome", "How parsing ended.", values=v.ParseOutcome),
@@ -257,6 +260,8 @@ _LINKS = (
     _text("rel", "The link's rel words, in lower case."),
     _flag("followed", "It counts as a link: neither the page nor its rel says nofollow."),
     _text("anchor_text", "Text of the link, at most 500 characters."),
+    _text("listed_lastmod_text", "When a sitemap or feed of the target's domain says that it changed, as found."),
+    _real("listed_priority", "Priority that a sitemap of the target's domain gives it, 0 to 1."),
     _text("filter", "The filter that turned it away.", values=v.RejectFilter),
     _text("reject_reason", "What the filter saw."),
 )

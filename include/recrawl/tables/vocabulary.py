@@ -166,9 +166,12 @@ class RejectFilter(Vocabulary):
     HOST = "host", "Its host or domain is on a blacklist."
     PREFIX = "prefix", "It starts with a blacklisted prefix."
     REGEX = "regex", "It matches a blacklisted pattern."
+    ALLOW_LIST = "allow_list", "There are allow lists, and none of them names it."
     EXTENSION = "extension", "Its path ends in an extension that is not crawled."
     SEGMENT_REPEAT = "segment_repeat", "Path segments repeat as in a loop."
-    QUERY_EXPLOSION = "query_explosion", "More query parameters than the limit."
+    EVER_DEEPER = "ever_deeper", "More path segments than the limit, or a path that each link makes longer."
+    SESSION = "session", "Its path holds a session id."
+    QUERY_EXPLOSION = "query_explosion", "More query parameters than the limit, or one of them again and again."
     CALENDAR = "calendar", "A calendar page far from today."
     ID_COLLISION = "id_collision", "Another URL of the bucket has the same 64-bit id."
     LINK_CAP = "link_cap", "Beyond the number of links kept a page."
@@ -195,6 +198,8 @@ class ParseOutcome(Vocabulary):
     TIMEOUT = "timeout", "The handler was cut off at its time limit."
     FAILED = "failed", "The handler failed."
     UNREADABLE = "unreadable", "The WARC record can't be read back."
+    REFUSED = "refused", "A page that challenges or blocks us, not content."
+    SOFT_404 = "soft_404", "A page that says, with a status of success, that there is none."
 
 
 class TruncatedReason(Vocabulary):

@@ -89,7 +89,9 @@ class Canonicalizer:
     @classmethod
     def from_settings(cls, urls: Urls) -> Self:
         """The canonicalizer that the section `urls` of the configuration asks for."""
-        return cls(drop_parameters=urls.drop_parameters)
+        # A crawl keeps no credentials and asks for no fragments, whatever else it is told.
+        rules = ("drop_userinfo", "drop_fragment", *urls.optional_rules)
+        return cls(drop_parameters=urls.drop_parameters, optional_rules=rules)
 
     def canonical(self, url: str, base: str | None = None) -> str | None:
         """The identity of `url` (resolved against `base`); None when it can't be crawled as a URL."""

@@ -35,6 +35,7 @@ class Rule:
             also takes the pattern of what it drops.
         before: a URL that it changes.
         after: what it makes of `before`.
+        why: what would go wrong without it.
         needs: the rule can change a URL only if one of these occurs in it.
         optional: it can be left out by name (`canonical_with`); the others always apply.
         in_request: it also shapes what is requested, not only the identity.
@@ -43,6 +44,7 @@ class Rule:
     function: Callable[..., str | None]
     before: str
     after: str
+    why: str
     needs: tuple[str, ...]
     optional: bool = False
     in_request: bool = False
@@ -214,30 +216,35 @@ RULES: tuple[Rule, ...] = (
         lone_percent,
         "http://example.com/90%",
         "http://example.com/90%25",
+        "Servers read it as the escape, and pages write both.",
         ("%",),
     ),
     Rule(
         needless_escapes,
         "http://example.com/%7Eann",
         "http://example.com/~ann",
+        "RFC 3986 calls both forms the same URL.",
         ("%",),
     ),
     Rule(
         escape_case,
         "http://example.com/%c3%a9",
         "http://example.com/%C3%A9",
+        "RFC 3986 calls both forms the same URL.",
         ("%",),
     ),
     Rule(
         unsafe_characters,
         "http://example.com/?x[y]=1",
         "http://example.com/?x%5By%5D=1",
+        "Browsers, other crawlers and archives write these in two ways.",
         tuple('"<>[\\]^`{|}'),
     ),
     Rule(
         drop_userinfo,
         "http://ann:secret@example.com/",
         "http://example.com/",
+        "Credentials are no part of what a page is, and must not be stored.",
         ("@",),
         optional=True,
         in_request=True,
@@ -246,6 +253,7 @@ RULES: tuple[Rule, ...] = (
         drop_fragment,
         "http://example.com/#top",
         "http://example.com/",
+        "It names a place in the page, not another page.",
         ("#",),
         optional=True,
         in_request=True,
@@ -254,6 +262,7 @@ RULES: tuple[Rule, ...] = (
         trailing_dot,
         "http://example.com./",
         "http://example.com/",
+        "Both name the same host, and servers answer both.",
         ("./", ".:"),
         optional=True,
         in_request=True,
@@ -262,6 +271,7 @@ RULES: tuple[Rule, ...] = (
         drop_param,
         "http://example.com/a;jsessionid=1?utm_source=x&id=3",
         "http://example.com/a?id=3",
+        "A session or campaign makes endless URLs of one page.",
         ("?", ";"),
         optional=True,
         in_request=True,
@@ -270,6 +280,7 @@ RULES: tuple[Rule, ...] = (
         sort_query,
         "http://example.com/?b=2&a=1",
         "http://example.com/?a=1&b=2",
+        "Forms and templates write the same parameters in any order.",
         ("&",),
         optional=True,
     ),
@@ -277,6 +288,7 @@ RULES: tuple[Rule, ...] = (
         empty_query,
         "http://example.com/?",
         "http://example.com/",
+        "Servers answer both alike.",
         ("?",),
     ),
 )

@@ -83,3 +83,21 @@ def test_any_bytes_have_an_encoding_and_decode(body: bytes, content_type: str | 
     encoding = charset.detect(body, content_type)
     assert encoding == encoding_of(encoding)
     decode(body, encoding).encode("utf-8")
+
+
+@pytest.mark.parametrize("declared", ["header", "meta"])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Élève de l'école, où êtes-vous à présent ? " * 20, "windows-1252"),
+        ("港口位于城市的边缘，船只整天来来往往。" * 40, "gbk"),
+    ],
+)
+def test_utf_8_that_is_plainly_not_is_passed_over(text: str, encoding: str, declared: str) -> None:
+    head = b"<meta charset=utf-8>" if declared == "meta" else b""
+    content_type = "text/html; charset=utf-8" if declared == "header" else None
+    body = head + b"<p>" + text.encode(encoding)
+    assert decode(body, charset.detect(body, content_type)).endswith(text)
+    # A stray byte or two do not make another encoding of it.
+    broken = head + b"<p>" + text.encode() + b"\xe9 \xe8"
+    assert charset.detect(broken, content_type) == "utf-8"

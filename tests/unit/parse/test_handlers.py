@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, EntryPoints
@@ -39,8 +40,14 @@ def fail(document: Document, page: ParsedPage) -> None:
     raise ValueError("a fault of the handler")
 
 
+def hoard(document: Document, page: ParsedPage) -> None:
+    page.text = "x" * (1 << 31)
+
+
 SPIN = Handler("mine", frozenset({"text/x-mine"}), spin)
+SPIN_INSIDE = Handler("mine", frozenset({"text/x-mine"}), spin, isolated=False)
 FAIL = Handler("mine", frozenset({"text/x-mine"}), fail)
+HOARD = Handler("mine", frozenset({"text/x-mine"}), hoard)
 
 
 @pytest.fixture
@@ -82,7 +89,8 @@ def test_without_text_only_the_cheap_part_is_done() -> None:
     ("body", "content_type", "outcome", "handler"),
     [
         (b"", "text/html", ParseOutcome.EMPTY, "none"),
-        (b"%PDF-1.4", "text/html", ParseOutcome.UNSUPPORTED, "none"),
+        (b"\x7fELF", "text/html", ParseOutcome.UNSUPPORTED, "none"),
+        (b"%PDF-1.4", "text/html", ParseOutcome.FAILED, "pdf"),
         (b"{}", "application/json", ParseOutcome.UNSUPPORTED, "none"),
         (b"x" * 2000, "text/html", ParseOutcome.PARTIAL, "html"),
         (b"x" * 1000, "text/html", ParseOutcome.OK, "html"),
@@ -91,7 +99,7 @@ def test_without_text_only_the_cheap_part_is_done() -> None:
 def test_outcomes(body: bytes, content_type: str, outcome: ParseOutcome, handler: str) -> None:
     page = parse_capture(capture(body, content_type, "noindex"), PLAIN.model_copy(update={"max_parse_bytes": 1000}))
     assert (page.parse_outcome, page.handler, page.noindex) == (outcome, handler, True)
-    assert (page.detail != "") == (outcome in (ParseOutcome.UNSUPPORTED, ParseOutcome.PARTIAL))
+    assert (page.detail != "") == (outcome not in (ParseOutcome.OK, ParseOutcome.EMPTY))
 
 
 def test_an_installed_handler_parses_its_type_and_its_faults_are_outcomes(install: Callable[[str], None]) -> None:
@@ -103,8 +111,9 @@ def test_an_installed_handler_parses_its_type_and_its_faults_are_outcomes(instal
 
 
 @pytest.mark.parametrize("size_bytes", [1, handlers.CHILD_BYTES + 1])
-def test_a_handler_that_never_ends_is_cut_off(install: Callable[[str], None], size_bytes: int) -> None:
-    install(f"{__name__}:SPIN")
+@pytest.mark.parametrize("handler", ["SPIN", "SPIN_INSIDE"])
+def test_a_handler_that_never_ends_is_cut_off(install: Callable[[str], None], handler: str, size_bytes: int) -> None:
+    install(f"{__name__}:{handler}")
     started = time.monotonic()
     page = parse_capture(capture(b"x" * size_bytes, "text/x-mine"), QUICK)
     assert page.parse_outcome is ParseOutcome.TIMEOUT
@@ -112,10 +121,41 @@ def test_a_handler_that_never_ends_is_cut_off(install: Callable[[str], None], si
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc to know what memory a child inherits")
+def test_a_handler_that_takes_too_much_memory_fails(install: Callable[[str], None]) -> None:
+    install(f"{__name__}:HOARD")
+    page = parse_capture(capture(b"x", "text/x-mine"), PLAIN.model_copy(update={"max_memory_mib": 256}))
+    assert (page.parse_outcome, page.text) == (ParseOutcome.FAILED, None)
+    assert "256 MiB" in page.detail
+
+
 def test_a_handler_that_cannot_be_loaded_is_a_fault(install: Callable[[str], None]) -> None:
     install("no_such_module_anywhere:HANDLER")
     with pytest.raises(ConfigurationError, match="mine"):
         parse_capture(capture(b"x"), PLAIN)
+
+
+def test_a_canonical_link_of_the_headers_counts_for_any_type() -> None:
+    header = ('</main>; rel="canonical"',)
+    page = parse_capture(Capture("http://e.example/x", "text/plain", b"x", None, 0, "recrawl", True, header), PLAIN)
+    assert page.canonical == "http://e.example/main"
+
+
+@pytest.mark.parametrize(
+    ("x_robots_tag", "meta", "expected"),
+    [
+        ("noarchive", "", True),
+        ("otherbot: noarchive", "", False),
+        ("recrawl: noarchive, nofollow", "", True),
+        (None, "<meta name=recrawl content='noarchive'>", True),
+        (None, "<meta name=otherbot content='noarchive'>", False),
+        (None, "<meta name=robots content='nocache'>", True),
+        ("none", "", False),
+    ],
+)
+def test_noarchive_for_our_agent(x_robots_tag: str | None, meta: str, expected: bool) -> None:
+    page = parse_capture(capture(f"<title>t</title>{meta}<p>x".encode(), x_robots_tag=x_robots_tag), PLAIN)
+    assert page.noarchive is expected
 
 
 def test_lone_surrogates_are_replaced() -> None:
@@ -204,7 +244,8 @@ def test_no_capture_raises_and_every_text_can_be_stored(
         Capture(url, content_type, body, x_robots_tag, 0, "recrawl", True, (link_header,)),
         Parse(text_extractor="resiliparse"),
     )
-    assert page.parse_outcome is not ParseOutcome.FAILED, page.detail
+    # What is no PDF behind its first bytes can't be read at all.
+    assert page.parse_outcome is not ParseOutcome.FAILED or page.handler == "pdf", page.detail
     texts = [page.title, page.author, page.text, page.published_at_text, page.detail, page.canonical]
     for link in page.links:
         texts += [link.url, link.raw, link.anchor_text, link.rel]

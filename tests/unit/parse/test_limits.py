@@ -10,8 +10,10 @@ import time
 import pytest
 
 from recrawl.parse import limits
-from recrawl.parse.limits import OutOfTime, in_child, time_limit
+from recrawl.parse.limits import Killed, OutOfTime, in_child, time_limit
 from recrawl.parse.nesting import MAX_DEPTH, flattened
+
+MEMORY_BYTES = 1 << 30
 
 
 def test_time_limit_interrupts_and_leaves_nothing_behind() -> None:
@@ -52,22 +54,22 @@ def test_without_a_limit_or_in_a_thread_the_block_just_runs() -> None:
 
 
 def test_a_child_hands_back_its_result() -> None:
-    assert in_child(lambda: ["x" * 500_000, os.getpid() != os.getppid()], 10) == ["x" * 500_000, True]
+    found = in_child(lambda: ["x" * 500_000, os.getpid() != os.getppid()], 10, MEMORY_BYTES)
+    assert found == ["x" * 500_000, True]
 
 
 def test_a_child_that_dies_or_never_ends_has_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "GRACE_SECONDS", 0.1)
-    assert in_child(lambda: os._exit(1), 10) is None
+    assert in_child(lambda: os._exit(1), 10, MEMORY_BYTES) is Killed.DIED
     started = time.monotonic()
-    assert in_child(lambda: signal.pause(), 0.2) is None
+    assert in_child(lambda: signal.pause(), 0.2, MEMORY_BYTES) is Killed.LATE
     assert time.monotonic() - started < 5
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc to know what memory a child inherits")
-def test_a_child_that_takes_too_much_memory_has_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CHILD_MEMORY_BYTES", 64 << 20)
-    assert in_child(lambda: len(bytes(1 << 20)), 10) == 1 << 20
-    assert in_child(lambda: len(bytes(1 << 30)), 10) is None
+def test_a_child_that_takes_too_much_memory_has_no_result() -> None:
+    assert in_child(lambda: len(bytes(1 << 20)), 10, 64 << 20) == 1 << 20
+    assert in_child(lambda: len(bytes(1 << 30)), 10, 64 << 20) is Killed.DIED
 
 
 def test_sound_markup_is_not_touched_however_long() -> None:

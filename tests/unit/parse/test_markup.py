@@ -14,7 +14,7 @@ from recrawl.tables.vocabulary import LinkKind, ParseOutcome
 SITEMAP = b"""<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
         xmlns:image="http://www.google.com/schemas/sitemap-image/1.1" xmlns:xhtml="http://www.w3.org/1999/xhtml">
-  <url><loc> http://e.example/a?x=1&amp;y=2 </loc><lastmod>2026-01-01</lastmod>
+  <url><loc> http://e.example/a?x=1&amp;y=2 </loc><lastmod>2026-01-01</lastmod><priority>0.8</priority>
     <image:image><image:loc>http://e.example/a.png</image:loc></image:image>
     <xhtml:link rel="alternate" hreflang="de" href="http://e.example/de/a"/></url>
   <url><loc>http://e.example/b</loc></url>
@@ -41,6 +41,20 @@ def test_sitemap(content_type: str | None) -> None:
     page = parsed(SITEMAP, content_type)
     assert (page.handler, page.parse_outcome) == ("sitemap", ParseOutcome.OK)
     assert links_of(page) == SITEMAP_LINKS
+
+
+def test_what_a_sitemap_states_goes_with_its_entry() -> None:
+    body = b"""<urlset><url><priority>0.3</priority><lastmod> 2026-02-03T04:05:06Z </lastmod><loc>/first</loc></url>
+    <url><loc>/second</loc><priority>7</priority></url><url><lastmod>2026-01-01</lastmod></url>
+    <url><loc>/third</loc></url></urlset>"""
+    stated = [(link.raw, link.lastmod, link.priority) for link in parsed(body, "text/xml").links]
+    assert stated == [("/first", "2026-02-03T04:05:06Z", 0.3), ("/second", "", None), ("/third", "", None)]
+    first = parsed(SITEMAP, "text/xml").links[0]
+    assert (first.lastmod, first.priority) == ("2026-01-01", 0.8)
+    [part] = parsed(
+        b"<sitemapindex><sitemap><loc>/s</loc><lastmod>2026-05-05</lastmod></sitemap></sitemapindex>", None
+    ).links
+    assert (part.kind, part.lastmod) == (LinkKind.SITEMAP, "2026-05-05")
 
 
 def test_packed_sitemap_whole_and_cut() -> None:
@@ -93,6 +107,32 @@ def test_atom_with_base_and_paging() -> None:
         (LinkKind.LINK, "http://e.example/blog/?page=2"),
         (LinkKind.FEED, "http://e.example/blog/p"),
     ]
+
+
+def test_what_a_feed_states() -> None:
+    page = parsed(
+        b"""<rss version="2.0"><channel><title>T</title><language>de-AT</language><description>On  ships</description>
+        <managingEditor>Ann</managingEditor><item><link>http://e.example/1</link>
+        <title>A &lt;b&gt;bold&lt;/b&gt; one</title>
+        <pubDate>Mon, 06 May 2024 10:00:00 GMT</pubDate></item></channel></rss>""",
+        "text/xml",
+    )
+    assert (page.handler, page.language, page.author) == ("feed", "de", "Ann")
+    assert page.metadata == {"description": "On ships"}
+    [link] = page.links
+    assert (link.anchor_text, link.lastmod) == ("A bold one", "Mon, 06 May 2024 10:00:00 GMT")
+
+
+def test_a_broken_feed_gives_what_can_be_had() -> None:
+    page = parsed(b"<rss><channel><title>A & B</title><item><link>http://e.example/1</link></item><item>", "text/xml")
+    assert page.parse_outcome is ParseOutcome.PARTIAL
+    assert page.detail.startswith("XML: ")
+    assert links_of(page) == [(LinkKind.FEED, "http://e.example/1")]
+
+
+def test_a_feed_whose_text_is_an_address_is_not_asked_for() -> None:
+    page = parsed(b"http://127.0.0.1:9/feed", "application/rss+xml")
+    assert page.links == []
 
 
 def test_rss_in_the_headers_encoding() -> None:

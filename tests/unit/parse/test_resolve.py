@@ -95,6 +95,26 @@ def test_no_link_of_a_nofollow_page_is_followed() -> None:
     assert result.kept_outlink_count == 0
 
 
+def test_what_a_sitemap_states_counts_for_its_own_domain_alone() -> None:
+    scope = ScopeSet([(Scope.ANYWHERE, "http://e.example/")])
+    found = [
+        FoundLink(url, "raw", LinkKind.SITEMAP, "", "", "2026-01-01", 0.5)
+        for url in ("http://www.e.example/a", "http://other.example/b")
+    ]
+    kept = resolve_links(PAGE, 0, found, False, CANONICALIZER, FILTERS, scope, 100, False).kept
+    assert [(edge.lastmod, edge.priority) for edge in kept] == [("2026-01-01", 0.5), (None, None)]
+
+
+def test_a_path_that_each_link_makes_longer_is_left() -> None:
+    page = "http://e.example/deep/a/b/c/a/b/c"
+    scope = ScopeSet([(Scope.ANYWHERE, "http://e.example/")])
+    result = resolve_links(
+        page, 6, [link(f"{page}/b"), link("http://e.example/x")], False, CANONICALIZER, FILTERS, scope, 9, False
+    )
+    assert [edge.dst_url for edge in result.kept] == ["http://e.example/x"]
+    assert [reject.filter for reject in result.rejects] == [RejectFilter.EVER_DEEPER]
+
+
 def test_equal_edges_are_one() -> None:
     a = link("http://e.example/a", text="x")
     result = resolve(a, a, link("http://e.example/a", text="y"))

@@ -64,6 +64,14 @@ def test_quality_falls_with_stubs_link_farms_and_repetition() -> None:
     assert quality("", 0) == 0.0
 
 
+def test_quality_falls_with_unwanted_words() -> None:
+    article = " ".join(f"harbour{n % 83} ships{n % 97}" for n in range(200))
+    spam = article.replace("ships1 ", "Casino ").replace("ships2 ", "casino, ")
+    assert 0 < quality(spam, 0, ["CASINO"]) < quality(spam, 0)
+    assert quality(article, 0, ["casino"]) == quality(article, 0)
+    assert quality("casino night " * 50, 0, ["casino"]) == 0.0
+
+
 def test_quality_of_text_without_spaces_is_not_taken_for_repetition() -> None:
     japanese = "".join(chr(0x4E00 + (n * n * 31 + n) % 900) + "のは"[n % 2] for n in range(600))
     assert quality(japanese, 0) > 0.6

@@ -126,6 +126,13 @@ def test_configured_parameters_are_dropped_and_no_others() -> None:
     assert nothing.canonical("http://a.example/?sid=1") == "http://a.example/?sid=1"
 
 
+def test_optional_rules_are_on_or_off_by_configuration() -> None:
+    canonicalizer = Canonicalizer.from_settings(Urls(optional_rules=["trailing_dot"]))
+    assert canonicalizer.canonical("http://ann@a.example./?b&a&sid=1#x") == "http://a.example/?b&a&sid=1"
+    with pytest.raises(ConfigurationError, match="sort_querry"):
+        Canonicalizer.from_settings(Urls(optional_rules=["sort_querry"]))
+
+
 def test_an_unknown_rule_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="sort_querry"):
         Canonicalizer(optional_rules=["sort_querry"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ URLS = Urls(
     max_depth=3,
     max_segment_repeats=3,
     max_query_parameters=4,
+    max_path_segments=11,
     blocked_hosts=["ads.example", "Tracker.example.net"],
     blocked_prefixes=["http://example.com/private/", "http://example.com/cgi"],
     blocked_patterns=[r"/print/\d+$"],
@@ -75,12 +77,98 @@ FILTERS = UrlFilters.from_settings(URLS, TODAY)
         ("http://example.com/calendar/2026/of/1848", None),
         ("http://example.com/history/1848", None),
         ("http://example.com/calendar/id-120848", None),
+        ("http://example.com/events/2017/05", None),
+        ("http://example.com/2015/06/a-story-of-date-palms/", None),
+        ("http://example.com/calendar?month=2024-05", RejectFilter.CALENDAR),
+        ("http://example.com/calendar/day?d=2028-01-02&month=2028-01", RejectFilter.CALENDAR),
+        ("http://example.com/calendar?month=2027-05", None),
+        ("http://example.com/news?year=2019", None),
+        ("http://example.com" + "/a/b" * 3 + "/c/d/e/f/g", None),
+        ("http://example.com/1/2/3/4/5/6/7/8/9/10/11/12", RejectFilter.EVER_DEEPER),
+        ("http://example.com/(S(4mdzq3qxwpl2uoqvj5lk2t55))/a.aspx", RejectFilter.SESSION),
+        ("http://example.com/shop/session/0f3a9c2277ab41d0/cart", RejectFilter.SESSION),
+        ("http://example.com/PHPSESSID=0f3a9c2277ab41d0b2/", RejectFilter.SESSION),
+        ("http://example.com/sid-0f3a9c2277ab41d0b2", RejectFilter.SESSION),
+        ("http://example.com/sessions/how-to-run-a-workshop-in-2024", None),
+        ("http://example.com/session/the-annual-conference-opening", None),
+        ("http://example.com/sid/abcdefghijklmnopqrstuvwxyz", None),
+        ("http://example.com/(a)/b", None),
+        ("http://example.com/?s=1&c=2&s=3&s=4", None),
+        ("http://example.com/?s=1&s=2&s=3&s=4", RejectFilter.QUERY_EXPLOSION),
+        ("http://example.com/?id%5B%5D=1&id%5B%5D=2&id%5B%5D=3&id%5B%5D=4", None),
+        ("http://example.com/a;b.zip", RejectFilter.EXTENSION),
+        ("http://example.com/a;v=1.2", None),
     ],
 )
 def test_filters(url: str, expected: RejectFilter | None) -> None:
     rejection = FILTERS.check(url, 3)
     assert (rejection.filter if rejection else None) == expected
     assert rejection is None or rejection.reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("page", "url", "depth", "trap"),
+    [
+        ("http://e.example/deep/a/b/c/a/b/c", "http://e.example/deep/a/b/c/a/b/c/d", 7, True),
+        ("http://e.example/deep/a/b/c/a/b/c/", "http://e.example/deep/a/b/c/a/b/c/d/", 7, True),
+        ("http://e.example/deep/a/b/c/a/b/c", "http://e.example/deep/a/b/c/a/b/c/d", 3, False),
+        ("http://e.example/a/b/c", "http://e.example/a/b/c/d", 9, False),
+        ("http://e.example/1/2/3/4/5/6/7", "http://e.example/1/2/3/4/5/6/8/9", 9, False),
+        ("http://e.example/1/2/3/4/5/6/index.html", "http://e.example/1/2/3/4/5/6/next/a.html", 9, False),
+        ("http://e.example/1/2/3/4/5/6/7", "http://e.example/1/2/3/4/5/6/7?page=2", 9, False),
+    ],
+)
+def test_a_path_that_each_link_makes_longer(page: str, url: str, depth: int, trap: bool) -> None:
+    rejection = UrlFilters.from_settings(Urls()).check_link(page, url, depth)
+    assert (rejection is not None and rejection.filter is RejectFilter.EVER_DEEPER) == trap
+    assert UrlFilters.from_settings(Urls()).check(url, depth) is None
+
+
+def test_where_there_are_allow_lists_one_of_them_must_name_a_url() -> None:
+    filters = UrlFilters.from_settings(
+        Urls(
+            allowed_hosts=["example.com"],
+            allowed_prefixes=["http://other.example/docs/"],
+            allowed_patterns=[r"/public/"],
+            blocked_hosts=["ads.example.com"],
+        )
+    )
+
+    def verdict(url: str) -> RejectFilter | None:
+        rejection = filters.check(url, 0)
+        return rejection.filter if rejection else None
+
+    assert verdict("http://www.example.com/x") is None
+    assert verdict("http://other.example/docs/x") is None
+    assert verdict("http://third.example/public/x") is None
+    assert verdict("http://other.example/x") is RejectFilter.ALLOW_LIST
+    assert verdict("http://notexample.com/") is RejectFilter.ALLOW_LIST
+    assert verdict("http://ads.example.com/") is RejectFilter.HOST
+
+
+def test_lists_are_read_from_files_whenever_filters_are_built(tmp_path: Path) -> None:
+    hosts, patterns = tmp_path / "hosts.txt", tmp_path / "patterns.txt"
+    hosts.write_text("# advertising\n\n0.0.0.0 ads.example # a hosts file's line\nTracker.example\n")
+    patterns.write_text("# prints\n/print#?$\n")
+    urls = Urls(blocked_hosts=[f"file:{hosts}", "own.example"], blocked_patterns=[f"file:{patterns}"])
+    filters = UrlFilters.from_settings(urls)
+    for url in ("http://x.ads.example/", "http://tracker.example/", "http://own.example/", "http://a.example/print"):
+        assert filters.check(url, 0) is not None
+    assert filters.check("http://0.0.0.0/", 0) is None
+    hosts.write_text("later.example\n")
+    later = UrlFilters.from_settings(urls)
+    assert later.check("http://later.example/", 0) is not None
+    assert later.check("http://ads.example/", 0) is None
+    assert pickle.loads(pickle.dumps(later)).check("http://later.example/", 0) is not None
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_list_that_cannot_be_read_is_a_configuration_error(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "list.txt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"urls\.allowed_hosts: the file .*list\.txt can't be read"):
+        UrlFilters.from_settings(Urls(allowed_hosts=[f"file:{file}"]))
 
 
 def test_depth() -> None:

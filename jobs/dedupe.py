@@ -26,10 +26,13 @@ def run(step: Step) -> Summary:
     with round_flows(step) as flows:
         targets = discover(step, flows).persist(StorageLevel.MEMORY_AND_DISK)
         step.write("discovered", targets.withColumn("round_id", F.lit(step.round_id)))
-    step.write("rejects", collisions(targets, step.round_id), "dedupe")
-    row = targets.agg(F.count("*"), F.sum(F.col("is_new").cast("int")), F.sum("cash_received")).first()
+    row = targets.agg(
+        F.count("*"), F.sum(F.col("is_new").cast("int")), F.sum("cash_received"), F.count("colliding_url")
+    ).first()
+    count, new, cash, colliding = (int(value or 0) for value in row) if row else (0, 0, 0, 0)
+    rejected = [collision.asDict() for collision in collisions(targets, step.round_id).collect()] if colliding else []
+    step.application.stored.replace_slice("rejects", step.round_id, rejected, "dedupe")
     targets.unpersist()
-    count, new, cash = (int(value or 0) for value in row) if row else (0, 0, 0)
     return {"targets": count, "new_urls": new, "known_urls": count - new, "cash_received": cash}
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ from pyspark.sql import functions as F
 
 from recrawl.clock import SystemClock
 from recrawl.config.model import Configuration
-from recrawl.fetch.partition import HostRecord, PartitionTask, PlannedUrl, StoredRobots, run_partition
+from recrawl.fetch.partition import HostRecord, KnownHost, PartitionTask, PlannedUrl, StoredRobots, run_partition
+from recrawl.fetch.work import PlanItem
 from recrawl.live import live_figures
 from recrawl.rounds import warc_folder
 from recrawl.spark.application import Step, Summary, stage_progress, step_main
@@ -64,6 +66,9 @@ _NEWEST_RULES = (
     f"FILTER (WHERE robots_outcome <> '{RobotsOutcome.UNREACHABLE}')"
 )
 
+#: Rows of an Arrow batch that are Python objects at the same time.
+_ROWS_AT_ONCE = 500
+
 _SUMMARY_SCHEMA = "fetch_partition INT, summary STRING"
 
 
@@ -88,7 +93,8 @@ def run(step: Step) -> Summary:
         configuration=step.configuration,
         deadline=deadline,
         scope=scope_set(step),
-        blocked=_blocked_hosts(step),
+        blocked=frozenset(_decided(step, OverrideKind.BLOCK)),
+        excluded=tuple(_decided(step, OverrideKind.EXCLUDE)),
         drained=step.assignment.abandon,
     )
     partitions = _partition_count(plan)
@@ -143,9 +149,10 @@ def with_host_state(step: Step, plan: DataFrame) -> DataFrame:
     )
 
 
-def _blocked_hosts(step: Step) -> frozenset[str]:
-    rows = step.opening("overrides").where(F.col("override_kind") == str(OverrideKind.BLOCK)).collect()
-    return frozenset(row["subject"] for row in rows)
+def _decided(step: Step, kind: OverrideKind) -> list[str]:
+    """The subjects of a kind of decision in force when the round opened."""
+    rows = step.opening("overrides").where(F.col("override_kind") == str(kind)).collect()
+    return sorted(row["subject"] for row in rows)
 
 
 def fetch_partition(
@@ -156,42 +163,55 @@ def fetch_partition(
     deadline: datetime,
     scope: ScopeSet,
     blocked: frozenset[str],
+    excluded: tuple[str, ...],
     drained: bool,
 ) -> Iterator[pa.RecordBatch]:
     """One Spark task: the whole of a fetch partition; yields one row with its summary."""
-    plan: list[PlannedUrl] = []
-    hosts: dict[str, HostRecord] = {}
-    robots: dict[tuple[str, str], StoredRobots] = {}
-    partition: int | None = None
-    for batch in batches:
-        for row in batch.to_pylist():
-            partition = row.pop("fetch_partition")
-            host, known, files = row["host"], row.pop("known_host"), row.pop("known_robots")
-            if known is not None:
-                hosts[host] = HostRecord(host=host, **{**known, "ips": tuple(known["ips"] or ())})
-            for file in files or ():
-                scheme = file.pop("scheme")
-                robots[(scheme, host)] = StoredRobots(**{**file, "outcome": RobotsOutcome(file["outcome"])})
-            plan.append(PlannedUrl(**row))
-    if partition is None:
+    rows = _rows_of(batches)
+    first = next(rows, None)
+    if first is None:
         return
+    partition = first["fetch_partition"]
     token = uuid.uuid4().hex
     task = PartitionTask(
         round_id=round_id,
         partition=partition,
         configuration=configuration,
         deadline=deadline,
-        hosts=hosts,
-        robots=robots,
         scope=scope,
         blocked_hosts=blocked,
+        excluded_prefixes=excluded,
         attempt_token=token,
         drained=drained,
     )
+    plan = _plan_of(chain([first], rows))
     summary = run_partition(task, plan, SystemClock(), random.Random(f"{round_id}/{partition}/{token}"))
     yield pa.RecordBatch.from_pydict(
         {"fetch_partition": pa.array([partition], pa.int32()), "summary": [json.dumps(asdict(summary), default=str)]}
     )
+
+
+def _rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    """The rows of a partition, a few at a time in memory."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+            yield from batch.slice(start, _ROWS_AT_ONCE).to_pylist()
+
+
+def _plan_of(rows: Iterable[dict[str, Any]]) -> Iterator[PlanItem]:
+    """The plan as the task reads it: what is known of a host, then its URLs."""
+    for row in rows:
+        del row["fetch_partition"]
+        host, known, files = row["host"], row.pop("known_host"), row.pop("known_robots")
+        if known is not None or files:
+            record = HostRecord(host=host, **{**known, "ips": tuple(known["ips"] or ())}) if known else None
+            yield KnownHost(host, record, tuple(_stored_robots(file) for file in files or ()))
+        yield PlannedUrl(**row)
+
+
+def _stored_robots(file: dict[str, Any]) -> tuple[str, StoredRobots]:
+    scheme = file.pop("scheme")
+    return scheme, StoredRobots(**{**file, "outcome": RobotsOutcome(file["outcome"])})
 
 
 def write_tables(step: Step) -> None:

@@ -18,6 +18,7 @@ from recrawl.frontier.packing import PartitionForecast, predicted_finish
 from recrawl.frontier.queues import above_cut_sql, band_sql, in_cut_sql, order_sql, plan_cuts, rest_band_sql, round_seed
 from recrawl.frontier.quota import host_quota_sql
 from recrawl.spark.application import Step, Summary, say, step_main
+from recrawl.spark.delta import in_parallel
 from recrawl.tables.vocabulary import FrontierMode, FrontQueue, SkipReason
 
 #: A sitemap may be larger than a page; before its type is known its name tells.
@@ -33,16 +34,22 @@ def run(step: Step) -> Summary:
     only = only_predicate(step, configuration)
     judged = judge(due if only is None else due.where(only), hosts, step).persist(StorageLevel.MEMORY_AND_DISK)
     taken, cutoff = select(judged, configuration, step.round_id)
-    packed, forecasts = assign_partitions(step, taken)
-    plan = plan_rows(packed, configuration, step.round_id).persist(StorageLevel.MEMORY_AND_DISK)
-    step.write("fetch_plan", plan)
-    step.write("skips", skip_rows(judged, plan, configuration, step.round_id), "frontier")
+    forecasts: list[PartitionForecast] = []
+    if taken is None:
+        # An empty round is common, and planning it like any other would take seconds.
+        step.application.stored.replace_slice("fetch_plan", step.round_id, [])
+        step.write("skips", skip_rows(judged, None, configuration, step.round_id), "frontier")
+    else:
+        packed, forecasts = assign_partitions(step, taken)
+        plan = plan_rows(packed, configuration, step.round_id).persist(StorageLevel.MEMORY_AND_DISK)
+        skips = skip_rows(judged, None if cutoff is None else plan, configuration, step.round_id)
+        in_parallel([lambda: step.write("fetch_plan", plan), lambda: step.write("skips", skips, "frontier")])
+        plan.unpersist()
     figures = judged.agg(
         F.count("*").alias("due"), F.max("effective_cash").alias("richest"), F.countDistinct("host").alias("hosts")
     ).first()
     planned = sum(forecast.requests for forecast in forecasts)
     judged.unpersist()
-    plan.unpersist()
     summary: Summary = {
         "due": int(figures["due"]) if figures else 0,
         "planned": planned,
@@ -72,29 +79,34 @@ def judge(due: DataFrame, hosts: DataFrame, step: Step) -> DataFrame:
     quota = host_quota_sql("host_quota", configuration.fetch.time_budget_seconds, "delay_seconds")
     order = order_sql("selection_value", "url_id", seed)
     return (
-        joined.withColumn("crawl_value", F.expr("crawl_value * host_priority"))
-        .withColumn("selection_value", F.expr(value.replace("crawl_value * host_priority", "crawl_value")))
-        .withColumn("barred", F.expr(barred))
+        joined.withColumns(
+            {
+                "crawl_value": F.expr("crawl_value * host_priority"),
+                "selection_value": F.expr(value),
+                "barred": F.expr(barred),
+            }
+        )
         .withColumn("place_in_host", F.expr(f"row_number() OVER (PARTITION BY host, barred ORDER BY {order})"))
         .withColumn("over_quota", F.expr(f"barred IS NULL AND place_in_host > {quota}"))
         .withColumn(
             "place_in_domain",
             F.expr(f"row_number() OVER (PARTITION BY registered_domain, barred, over_quota ORDER BY {order})"),
         )
-        .withColumn(
-            "skip_reason",
-            F.expr(
-                f"CASE WHEN barred IS NOT NULL THEN barred WHEN over_quota "
-                f"OR place_in_domain > {configuration.frontier.domain_quota} THEN '{SkipReason.QUOTA}' END"
-            ),
+        .withColumns(
+            {
+                "skip_reason": F.expr(
+                    f"CASE WHEN barred IS NOT NULL THEN barred WHEN over_quota "
+                    f"OR place_in_domain > {configuration.frontier.domain_quota} THEN '{SkipReason.QUOTA}' END"
+                ),
+                "band": F.expr(band_sql("selection_value")),
+            }
         )
-        .withColumn("band", F.expr(band_sql("selection_value")))
         .drop("barred", "over_quota", "place_in_domain", "excluded", "blocked")
     )
 
 
-def select(judged: DataFrame, configuration: Configuration, round_id: str) -> tuple[DataFrame, float | None]:
-    """The URLs that fit into the round, and the crawl value at which it was cut (None: all fitted)."""
+def select(judged: DataFrame, configuration: Configuration, round_id: str) -> tuple[DataFrame | None, float | None]:
+    """The URLs that fit into the round and the crawl value at which it was cut; None where there is no such."""
     free = judged.where("skip_reason IS NULL")
     counts = {
         (FrontQueue(row["queue"]), int(row["band"])): int(row["count"])
@@ -102,7 +114,7 @@ def select(judged: DataFrame, configuration: Configuration, round_id: str) -> tu
     }
     capacity = configuration.frontier.max_urls
     if sum(counts.values()) <= capacity:
-        return free, None
+        return (free if counts else None), None
     weights = {entry.name: entry.weight for entry in configuration.frontier.queues}
     cuts = plan_cuts(counts, capacity, weights)
     order = order_sql("selection_value", "url_id", round_seed(round_id))
@@ -134,41 +146,44 @@ def plan_rows(packed: DataFrame, configuration: Configuration, round_id: str) ->
     elif configuration.frontier.mode is FrontierMode.DEPTH_FIRST:
         order = f"depth DESC, {order}"
     fetch = configuration.fetch
-    return (
-        packed.withColumn("round_id", F.lit(round_id))
-        .withColumn("rank_in_host", F.expr(f"row_number() OVER (PARTITION BY host ORDER BY {order})"))
-        .withColumn("request_url", F.expr("coalesce(request_url, url)"))
-        .withColumn(
-            "max_bytes",
-            F.expr(
+    return packed.withColumns(
+        {
+            "round_id": F.lit(round_id),
+            "rank_in_host": F.expr(f"row_number() OVER (PARTITION BY host ORDER BY {order})"),
+            "request_url": F.expr("coalesce(request_url, url)"),
+            "max_bytes": F.expr(
                 f"CASE WHEN url RLIKE '{_SITEMAP_PATTERN}' THEN {fetch.max_sitemap_bytes} "
                 f"ELSE {fetch.max_body_bytes} END"
             ),
-        )
-        .withColumn(
-            "earliest_at", F.expr("timestampadd(MICROSECOND, CAST(delay_seconds * 1e6 AS BIGINT), last_access_at)")
-        )
+            "earliest_at": F.expr("timestampadd(MICROSECOND, CAST(delay_seconds * 1e6 AS BIGINT), last_access_at)"),
+        }
     )
 
 
-def skip_rows(judged: DataFrame, plan: DataFrame, configuration: Configuration, round_id: str) -> DataFrame:
+def skip_rows(judged: DataFrame, plan: DataFrame | None, configuration: Configuration, round_id: str) -> DataFrame:
     """Rows of `skips`: what quotas and people kept out, and the next best that did not fit.
 
     Of those that did not fit, as many as the round holds are listed, best bands first: the rest
     lies below `rounds.value_cutoff`, and a row each round for every known URL would cost more than
     the round.
+
+    Args:
+        plan: what fitted; None: all that could be taken.
     """
-    barred = judged.where("skip_reason IS NOT NULL").select("url_id", "host", "skip_reason")
-    unfit = judged.where("skip_reason IS NULL").join(plan.select("url_id"), "url_id", "left_anti")
-    counts = sorted(((int(r["band"]), int(r["count"])) for r in unfit.groupBy("band").count().collect()), reverse=True)
-    listed, lowest = 0, None
-    for band, count in counts:
-        if listed and listed + count > configuration.frontier.max_urls:
-            break
-        listed, lowest = listed + count, band
-    missed = unfit.where(F.lit(False) if lowest is None else F.col("band") >= lowest)
-    rows = barred.unionByName(missed.select("url_id", "host", F.lit(str(SkipReason.CAPACITY)).alias("skip_reason")))
-    return rows.withColumn("round_id", F.lit(round_id)).withColumn("step", F.lit("frontier"))
+    rows = judged.where("skip_reason IS NOT NULL").select("url_id", "host", "skip_reason")
+    if plan is not None:
+        unfit = judged.where("skip_reason IS NULL").join(plan.select("url_id"), "url_id", "left_anti")
+        counts = sorted(
+            ((int(row["band"]), int(row["count"])) for row in unfit.groupBy("band").count().collect()), reverse=True
+        )
+        listed, lowest = 0, None
+        for band, count in counts:
+            if listed and listed + count > configuration.frontier.max_urls:
+                break
+            listed, lowest = listed + count, band
+        missed = unfit.where(F.lit(False) if lowest is None else F.col("band") >= lowest)
+        rows = rows.unionByName(missed.select("url_id", "host", F.lit(str(SkipReason.CAPACITY)).alias("skip_reason")))
+    return rows.withColumns({"round_id": F.lit(round_id), "step": F.lit("frontier")})
 
 
 def show_plan(step: Step, forecasts: list[PartitionForecast], summary: dict[str, Any]) -> None:

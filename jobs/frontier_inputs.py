@@ -108,10 +108,12 @@ def _valued(due: DataFrame, step: Step, now: str) -> DataFrame:
         f"WHEN failure_streak > 0 THEN '{FrontQueue.RETRY}' "
         f"WHEN last_success_at IS NULL THEN '{FrontQueue.DISCOVERY}' ELSE '{FrontQueue.REFRESH}' END"
     )
-    return (
-        due.withColumn("queue", F.expr(queue))
-        .withColumn("effective_cash", F.expr(effective_cash_sql("cash", "lambda_index", index, payable)))
-        .withColumn("crawl_value", F.expr(value))
+    return due.withColumns(
+        {
+            "queue": F.expr(queue),
+            "effective_cash": F.expr(effective_cash_sql("cash", "lambda_index", index, payable)),
+            "crawl_value": F.expr(value),
+        }
     )
 
 
@@ -125,7 +127,7 @@ class PeoplesDecisions:
     def read(cls, step: Step) -> PeoplesDecisions:
         """The overrides in force at the round's opening."""
         by_kind: dict[OverrideKind, list[tuple[str, str | None]]] = {kind: [] for kind in OverrideKind}
-        for row in step.opening("overrides").select("override_kind", "subject", "value").collect():
+        for row in step.opening_rows("overrides"):
             by_kind[OverrideKind(row["override_kind"])].append((row["subject"], row["value"]))
         return cls(by_kind)
 

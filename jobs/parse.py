@@ -6,20 +6,18 @@ last one is not parsed: its row names the round that holds its content.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from jobs.parse_rows import ParseSettings, parse_task
 from recrawl.parse.handlers import PARSER_VERSION
 from recrawl.spark.application import Step, Summary, step_main
-from recrawl.spark.delta import conform, in_parallel
-from recrawl.spark.schema import schema_of
 from recrawl.spark.scope import scope_set
-from recrawl.tables.vocabulary import ChangeVerdict, Outcome, ParseOutcome
+from recrawl.table_parts import PartFile
+from recrawl.tables.vocabulary import ChangeVerdict, Outcome
 from recrawl.urls.canonical import Canonicalizer
 from recrawl.urls.filters import UrlFilters
 
@@ -28,22 +26,21 @@ _READ_SPAN_BYTES = 16 << 20
 
 
 def run(step: Step) -> Summary:
-    """Parse the round's captures."""
-    work = to_parse(step)
-    parsed = parse(step, work).persist(StorageLevel.MEMORY_AND_DISK)
-    step.write(
-        "pages", parsed.where("page IS NOT NULL").select("page.*").unionByName(conform(unchanged_pages(step), "pages"))
-    )
-    in_parallel(
-        [
-            lambda: step.write("links", parsed.select(F.explode("links").alias("link")).select("link.*")),
-            lambda: step.write("rejects", parsed.select(F.explode("rejects").alias("r")).select("r.*"), "parse"),
-        ]
-    )
-    parsed.unpersist()
-    figures = step.slice("pages").groupBy("parse_outcome").count().collect()
-    counts = {str(row["parse_outcome"]): int(row["count"]) for row in figures}
-    return {"pages": sum(counts.values()), **counts}
+    """Parse the round's captures: one pass, the tasks write the rows, one commit a table."""
+    said = parse(step, to_parse(step)).collect()
+    partitions = {"round_id": step.round_id}
+    parts = [
+        PartFile(
+            row["table"], row["path"], row["bytes"], row["rows"],
+            partitions | ({"step": "parse"} if row["table"] == "rejects" else {}),
+        )
+        for row in said
+    ]  # fmt: skip
+    for table, own_step in (("pages", None), ("links", None), ("rejects", "parse")):
+        step.lease.check()
+        step.application.stored.commit_parts(table, step.round_id, parts, own_step)
+    outcomes = sum((Counter(row["outcomes"]) for row in said), Counter[str]())
+    return {"pages": outcomes.total(), **dict(sorted(outcomes.items()))}
 
 
 def answered(step: Step) -> DataFrame:
@@ -83,19 +80,35 @@ def answered(step: Step) -> DataFrame:
 
 
 def to_parse(step: Step) -> DataFrame:
-    """What the parse tasks read: captures with new content, redirects for their edge, robots.txt for its sitemaps."""
+    """What the parse tasks read: captures, redirects for their edge, robots.txt for its sitemaps.
+
+    An unchanged capture comes with the checksum and the outlinks that are stored.
+    """
     contents = step.opening("contents").select("content_checksum", F.lit(False).alias("want_text"), "first_round_id")
+    outlinks = step.opening("outlinks").select(
+        F.col("src_url_id").alias("url_id"), "outlink_count", F.size("dst_url_ids").alias("kept_outlink_count")
+    )
+    verdict = (
+        f"CASE WHEN is_unchanged THEN '{ChangeVerdict.UNCHANGED}' "
+        f"WHEN previous_checksum IS NULL THEN '{ChangeVerdict.FIRST}' ELSE '{ChangeVerdict.CHANGED}' END"
+    )
+    content_round = (
+        f"CASE WHEN is_unchanged THEN previous_content_round_id ELSE coalesce(first_round_id, '{step.round_id}') END"
+    )
     captures = (
         answered(step)
-        .where("NOT is_unchanged AND warc_file IS NOT NULL")
+        .where("is_unchanged OR warc_file IS NOT NULL")
         .join(contents, "content_checksum", "left")
-        .withColumn("want_text", F.expr("coalesce(want_text, true)"))
-        .withColumn("content_round_id", F.expr(f"coalesce(first_round_id, '{step.round_id}')"))
-        .withColumn(
-            "change_verdict",
-            F.expr(
-                f"CASE WHEN previous_checksum IS NULL THEN '{ChangeVerdict.FIRST}' ELSE '{ChangeVerdict.CHANGED}' END"
-            ),
+        .join(outlinks, "url_id", "left")
+        .withColumns(
+            {
+                "want_text": F.expr("coalesce(want_text, true)"),
+                "content_round_id": F.expr(content_round),
+                "content_checksum": F.expr("CASE WHEN is_unchanged THEN previous_checksum ELSE content_checksum END"),
+                "change_verdict": F.expr(verdict),
+                "outlink_count": F.expr("coalesce(outlink_count, 0)"),
+                "kept_outlink_count": F.expr("coalesce(kept_outlink_count, 0)"),
+            }
         )
     )
     plan = step.slice("fetch_plan").select(F.col("url_id").alias("planned_url_id"), "depth")
@@ -139,11 +152,13 @@ WORK_COLUMNS = [
     "redirect_url",
     "robots_body",
     "seed_tag",
+    "outlink_count",
+    "kept_outlink_count",
 ]
 
 
 def parse(step: Step, work: DataFrame) -> DataFrame:
-    """One row a capture or redirect: its page (NULL for redirects), its links, its rejects."""
+    """One row a data file that a task wrote: `jobs.parse_rows.PARTS_SCHEMA`."""
     configuration = step.configuration
     settings = ParseSettings(
         round_id=step.round_id,
@@ -153,41 +168,14 @@ def parse(step: Step, work: DataFrame) -> DataFrame:
         scope=scope_set(step),
         parser_version=PARSER_VERSION,
     )
-    schema = StructType(
-        [
-            StructField("page", _loose(schema_of("pages"))),
-            StructField("links", ArrayType(_loose(schema_of("links")))),
-            StructField("rejects", ArrayType(_loose(schema_of("rejects")))),
-        ]
-    )
     span = F.floor(F.coalesce(F.col("warc_offset"), F.lit(0)) / _READ_SPAN_BYTES)
     # More tasks than cores even out pages of unequal cost; each starts with its imports, so not many more.
     tasks = step.spark.sparkContext.defaultParallelism * 2
     spread = work.repartition(tasks, F.xxhash64("warc_file", span, F.col("url_id") % 4))
+    schema = "table STRING, path STRING, bytes BIGINT, rows BIGINT, outcomes MAP<STRING, BIGINT>"
     return spread.sortWithinPartitions("warc_file", "warc_offset").mapInArrow(
         partial(parse_task, settings=settings), schema
     )
-
-
-def _loose(schema: StructType) -> DataType:
-    """The schema with every column nullable: what is missing is filled or refused when it is written."""
-    return StructType([StructField(field.name, field.dataType, True) for field in schema.fields])
-
-
-def unchanged_pages(step: Step) -> DataFrame:
-    """Rows of `pages` for captures that said nothing new."""
-    same = answered(step).where("is_unchanged")
-    outlinks = step.opening("outlinks").select(
-        F.col("src_url_id").alias("url_id"), "outlink_count", F.size("dst_url_ids").alias("kept_outlink_count")
-    )
-    return same.join(outlinks, "url_id", "left").selectExpr(
-        f"'{step.round_id}' AS round_id", "url_id", "planned_url_id", "url", "host", "seed_tag",
-        "ended_at AS fetched_at", "false AS noindex", "false AS nofollow", "'unchanged' AS handler",
-        f"'{ParseOutcome.UNCHANGED}' AS parse_outcome", "previous_checksum AS content_checksum",
-        f"'{ChangeVerdict.UNCHANGED}' AS change_verdict", "previous_content_round_id AS content_round_id",
-        "previous_round_id", f"{PARSER_VERSION} AS parser_version", "coalesce(outlink_count, 0) AS outlink_count",
-        "coalesce(kept_outlink_count, 0) AS kept_outlink_count", "depth",
-    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -16,9 +17,8 @@ from recrawl.parse.resolve import ResolvedLinks, resolve_links
 from recrawl.parse.sitemap import MAX_SITEMAP_BYTES
 from recrawl.robots.rules import RobotsRules
 from recrawl.storage import Store
-from recrawl.tables.catalog import TABLES
-from recrawl.tables.ddl import arrow_schema
-from recrawl.tables.vocabulary import FrontierMode, LinkKind, ParseOutcome
+from recrawl.table_parts import PartWriter
+from recrawl.tables.vocabulary import ChangeVerdict, FrontierMode, LinkKind, ParseOutcome
 from recrawl.urls.canonical import Canonicalizer
 from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import UrlFilters
@@ -27,16 +27,19 @@ from recrawl.warc.reader import read_capture
 
 #: Outcomes of captures that brought no content of the site's.
 _WITHOUT_CONTENT = (ParseOutcome.EMPTY, ParseOutcome.REFUSED, ParseOutcome.SOFT_404)
-#: Parsed pages that are handed to the JVM together.
+
+#: Parsed pages whose rows are held together.
 _BATCH_ROWS = 100
 
-
-def _struct(table: str) -> pa.DataType:
-    return pa.struct(list(arrow_schema(TABLES[table])))
-
-
-PARSED_SCHEMA = pa.schema(
-    [("page", _struct("pages")), ("links", pa.list_(_struct("links"))), ("rejects", pa.list_(_struct("rejects")))]
+#: What a task says of the data files that it wrote.
+PARTS_SCHEMA = pa.schema(
+    [
+        ("table", pa.string()),
+        ("path", pa.string()),
+        ("bytes", pa.int64()),
+        ("rows", pa.int64()),
+        ("outcomes", pa.map_(pa.string(), pa.int64())),
+    ]
 )
 
 
@@ -74,42 +77,66 @@ class WarcStreams:
             self._stream = None
 
 
+def part_writers(store: Store, round_id: str) -> dict[str, PartWriter]:
+    """A writer for each table of this step."""
+    own = {"round_id": round_id}
+    return {
+        "pages": PartWriter(store, "pages", own),
+        "links": PartWriter(store, "links", own),
+        "rejects": PartWriter(store, "rejects", own | {"step": "parse"}),
+    }
+
+
 def parse_task(batches: Iterator[pa.RecordBatch], settings: ParseSettings) -> Iterator[pa.RecordBatch]:
-    """One Spark task: parse what the batches name.
+    """One Spark task: parse what the batches name, write the rows, say where they are.
 
     It stands here and not in the job, because a worker imports the module of what it runs: this one
     needs no pyspark.
     """
-    for batch in batches:
-        yield from parse_batch(batch.to_pylist(), settings)
-
-
-def parse_batch(rows: list[dict[str, Any]], settings: ParseSettings) -> Iterator[pa.RecordBatch]:
-    """Parse what the rows name; `PARSED_SCHEMA`, one row a capture or redirect."""
-    streams = WarcStreams(Store(settings.configuration.storage))
+    store = Store(settings.configuration.storage)
+    writers, streams, outcomes = part_writers(store, settings.round_id), WarcStreams(store), Counter[str]()
     try:
-        for start in range(0, len(rows), _BATCH_ROWS):
-            parsed = [parse_row(row, settings, streams) for row in rows[start : start + _BATCH_ROWS]]
-            yield pa.RecordBatch.from_pylist(parsed, schema=PARSED_SCHEMA)
+        for batch in batches:
+            rows = batch.to_pylist()
+            for start in range(0, len(rows), _BATCH_ROWS):
+                parsed = [parse_row(row, settings, streams) for row in rows[start : start + _BATCH_ROWS]]
+                for table, writer in writers.items():
+                    writer.write([row for one in parsed for row in one[table]])
+                outcomes.update(row["parse_outcome"] for one in parsed for row in one["pages"])
+        parts = [part for writer in writers.values() if (part := writer.close()) is not None]
+    except BaseException:
+        for writer in writers.values():
+            writer.abandon()
+        raise
     finally:
         streams.close()
-
-
-def parse_row(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -> dict[str, Any]:
-    """One capture, or the edges alone of a redirect or of a robots.txt (no WARC file)."""
-    if row["warc_file"] is None:
-        resolved = _resolve(row, _edges_without_page(row, settings), False, settings)
-        return {
-            "page": None,
-            "links": _link_rows(row, resolved, settings),
-            "rejects": _reject_rows(row, resolved, settings),
+    said = [
+        {
+            "table": part.table,
+            "path": part.path,
+            "bytes": part.bytes,
+            "rows": part.rows,
+            "outcomes": list(outcomes.items()) if part.table == "pages" else [],
         }
-    page = _parse(row, settings, streams)
-    resolved = _resolve(row, page.links, page.nofollow, settings)
+        for part in parts
+    ]
+    yield pa.RecordBatch.from_pylist(said, schema=PARTS_SCHEMA)
+
+
+def parse_row(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one capture by table: its page, links and rejects.
+
+    Of a redirect or a robots.txt (no WARC file) the edges alone; of an unchanged capture the page alone.
+    """
+    if row["change_verdict"] == ChangeVerdict.UNCHANGED:
+        return {"pages": [_unchanged_row(row, settings)], "links": [], "rejects": []}
+    page = None if row["warc_file"] is None else _parse(row, settings, streams)
+    found = _edges_without_page(row, settings) if page is None else page.links
+    resolved = _resolve(row, found, page is not None and page.nofollow, settings)
     return {
-        "page": _page_row(row, page, resolved, settings),
-        "links": _link_rows(row, resolved, settings),
-        "rejects": _reject_rows(row, resolved, settings),
+        "pages": [] if page is None else [_page_row(row, page, resolved, settings)],
+        "links": _link_rows(row, resolved),
+        "rejects": _reject_rows(row, resolved),
     }
 
 
@@ -165,13 +192,7 @@ def _page_row(
 ) -> dict[str, Any]:
     canonical = settings.canonicalizer.canonical(page.canonical) if page.canonical else None
     return {
-        "round_id": settings.round_id,
-        "url_id": row["url_id"],
-        "planned_url_id": row["planned_url_id"],
-        "url": row["url"],
-        "host": row["host"],
-        "seed_tag": row["seed_tag"] or "",
-        "fetched_at": row["ended_at"],
+        **_of_capture(row, settings),
         "title": page.title,
         "author": page.author,
         "published_at_text": page.published_at_text,
@@ -186,22 +207,47 @@ def _page_row(
         "parse_outcome": str(page.parse_outcome),
         "content_checksum": None if page.parse_outcome in _WITHOUT_CONTENT else row["content_checksum"],
         "text_checksum": page.text_checksum,
-        "change_verdict": row["change_verdict"],
-        "content_round_id": row["content_round_id"],
-        "previous_round_id": row["previous_round_id"],
-        "parser_version": settings.parser_version,
         "outlink_count": resolved.outlink_count,
         "kept_outlink_count": resolved.kept_outlink_count,
-        "depth": row["depth"],
         "noarchive": page.noarchive,
         "needs_rendering": page.needs_rendering,
         "metadata": list(page.metadata.items()) or None,
     }
 
 
-def _link_rows(row: dict[str, Any], resolved: ResolvedLinks, settings: ParseSettings) -> list[dict[str, Any]]:
+def _unchanged_row(row: dict[str, Any], settings: ParseSettings) -> dict[str, Any]:
+    """The page of a capture that said nothing new: its content and links are those stored."""
+    return {
+        **_of_capture(row, settings),
+        "noindex": False,
+        "nofollow": False,
+        "handler": "unchanged",
+        "parse_outcome": str(ParseOutcome.UNCHANGED),
+        "content_checksum": row["content_checksum"],
+        "outlink_count": row["outlink_count"],
+        "kept_outlink_count": row["kept_outlink_count"],
+    }
+
+
+def _of_capture(row: dict[str, Any], settings: ParseSettings) -> dict[str, Any]:
+    """What a row of `pages` takes from its capture, parsed or not."""
+    return {
+        "url_id": row["url_id"],
+        "planned_url_id": row["planned_url_id"],
+        "url": row["url"],
+        "host": row["host"],
+        "seed_tag": row["seed_tag"] or "",
+        "fetched_at": row["ended_at"],
+        "change_verdict": row["change_verdict"],
+        "content_round_id": row["content_round_id"],
+        "previous_round_id": row["previous_round_id"],
+        "parser_version": settings.parser_version,
+        "depth": row["depth"],
+    }
+
+
+def _link_rows(row: dict[str, Any], resolved: ResolvedLinks) -> list[dict[str, Any]]:
     source = {
-        "round_id": settings.round_id,
         "src_url_id": row["url_id"],
         "src_url": row["url"],
         "src_host": row["host"],
@@ -227,13 +273,11 @@ def _link_rows(row: dict[str, Any], resolved: ResolvedLinks, settings: ParseSett
     ]
 
 
-def _reject_rows(row: dict[str, Any], resolved: ResolvedLinks, settings: ParseSettings) -> list[dict[str, Any]]:
+def _reject_rows(row: dict[str, Any], resolved: ResolvedLinks) -> list[dict[str, Any]]:
     return [
         {
-            "round_id": settings.round_id,
             "src_url_id": row["url_id"],
             "dst_url": reject.dst_url,
-            "step": "parse",
             "filter": str(reject.filter),
             "reject_reason": reject.reason,
         }

@@ -53,7 +53,8 @@ def stage(step: Step) -> Round:
     if broken:
         raise LawBrokenError(f"Round {step.round_id} breaks a law of conservation: {'; '.join(broken)}.")
     say(f"rank: the laws hold: {figures.sentence()}")
-    step.write("alerts", find_alerts(step))
+    alerts = [row.asDict() for row in find_alerts(step).collect()]
+    step.application.stored.replace_slice("alerts", step.round_id, alerts)
     row = step.round.with_values(round_state=str(RoundState.FOLDING), **closing_values(step, figures))
     step.lease.check()
     save_round(step.application.stored, row)

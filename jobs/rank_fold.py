@@ -8,6 +8,9 @@ the same rows.
 
 from __future__ import annotations
 
+from functools import partial
+
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,7 +18,7 @@ from jobs.cash_flows import outlinks_of_round
 from recrawl.errors import LawBrokenError
 from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
-from recrawl.spark.delta import bucket_sql
+from recrawl.spark.delta import bucket_sql, in_parallel
 
 #: Addresses of a host that are remembered.
 _MAX_IPS = 16
@@ -33,21 +36,24 @@ def fold_all(step: Step, row: Round) -> None:
         "contents": content_changes(step),
         "outlinks": outlink_changes(step),
     }
-    for table, rows in changes.items():
-        step.lease.check()
-        rows = rows.withColumn("last_round_id", F.lit(step.round_id)).persist()
-        updates, inserts = rows.where("NOT is_new"), rows.where("is_new")
-        transaction = f"fold/{table}/{step.round_id}/{int(row['generation'])}"
-        step.tables.fold(
-            table,
-            transaction,
-            None if updates.isEmpty() else updates.drop("is_new"),
-            None if inserts.isEmpty() else inserts.drop("is_new"),
-        )
-        rows.unpersist()
+    step.lease.check()
+    in_parallel([partial(_fold, step, row, table, rows) for table, rows in changes.items()])
     counted = step.tables.read("urls").count()
     if counted != int(row["known_after"]):
         raise LawBrokenError(f"After the fold {counted} URLs are known, not {row['known_after']}.")
+
+
+def _fold(step: Step, row: Round, table: str, changes: DataFrame) -> None:
+    rows = changes.withColumn("last_round_id", F.lit(step.round_id)).persist(StorageLevel.MEMORY_AND_DISK)
+    counts = {bool(count["is_new"]): int(count["count"]) for count in rows.groupBy("is_new").count().collect()}
+    step.lease.check()
+    step.tables.fold(
+        table,
+        f"fold/{table}/{step.round_id}/{int(row['generation'])}",
+        rows.where("NOT is_new").drop("is_new") if counts.get(False) else None,
+        rows.where("is_new").drop("is_new") if counts.get(True) else None,
+    )
+    rows.unpersist()
 
 
 def _url_changes(step: Step) -> DataFrame:

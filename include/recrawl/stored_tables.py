@@ -6,6 +6,8 @@ What fits a list of rows needs no JVM: a row of `rounds`, decisions, seeds. Spar
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -17,6 +19,7 @@ import pyarrow as pa
 from recrawl.config.model import Storage
 from recrawl.errors import TableError
 from recrawl.storage import Store
+from recrawl.table_parts import PartFile
 from recrawl.tables.catalog import MODEL_VERSION, TABLES, TABLES_FOLDER, TableKind
 from recrawl.tables.ddl import MODEL_VERSION_PROPERTY, arrow_schema
 from recrawl.tables.first_commit import first_commit
@@ -96,16 +99,16 @@ class StoredTables:
         """The newest version of each table."""
         return {name: self.version(name) for name in tables}
 
-    def batches(self, table: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table now, batch by batch."""
+    def batches(self, table: str, version: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a table at a version, or now, batch by batch."""
         from deltalake import QueryBuilder
 
-        builder = QueryBuilder().register("t", self.open(table))
+        builder = QueryBuilder().register("t", self.open(table, version))
         yield from pa.RecordBatchReader.from_stream(builder.execute("SELECT * FROM t"))
 
-    def rows(self, table: str) -> list[dict[str, Any]]:
+    def rows(self, table: str, version: int | None = None) -> list[dict[str, Any]]:
         """All rows of a small table; MAP columns as dicts, times aware in UTC."""
-        return [row for batch in self.batches(table) for row in rows_of_batch(batch)]
+        return [row for batch in self.batches(table, version) for row in rows_of_batch(batch)]
 
     def put(self, table: str, rows: Rows) -> None:
         """Insert rows into a ledger; a row of the same key is replaced."""
@@ -132,12 +135,50 @@ class StoredTables:
     def replace_slice(self, table: str, round_id: str, rows: Rows, step: str | None = None) -> None:
         """Replace a round's slice of an event table (of one step where several share it)."""
         self._require(table, TableKind.EVENT)
-        self._overwrite(table, rows, slice_predicate(round_id, step))
+        if rows or self._slice_files(table, round_id, step):
+            self._overwrite(table, rows, slice_predicate(round_id, step))
+
+    def commit_parts(self, table: str, round_id: str, parts: Sequence[PartFile], step: str | None = None) -> None:
+        """Let data files that tasks wrote be a round's slice of an event table, in one commit.
+
+        Args:
+            parts: what `PartWriter.close` gave; those of other tables are left aside.
+        """
+        from deltalake import CommitProperties
+        from deltalake.transaction import AddAction, RemoveAction
+
+        self._require(table, TableKind.EVENT)
+        declared, stored = TABLES[table], self.open(table)
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(
+                path=part.path,
+                size=part.bytes,
+                partition_values=dict(part.partitions),
+                modification_time=int(time.time() * 1_000),
+                data_change=True,
+                stats=json.dumps({"numRecords": part.rows}),
+            )
+            for part in parts
+            if part.table == table
+        ]
+        if actions or self._slice_files(table, round_id, step):
+            stored.create_write_transaction(
+                actions,
+                "overwrite",
+                stored.schema(),
+                partition_by=list(declared.partition_by),
+                partition_filters=_slice_filters(round_id, step),
+                commit_properties=CommitProperties(custom_metadata={"userMetadata": round_id}),
+            )
 
     def delete_slice(self, table: str, round_id: str) -> None:
         """Delete a round's rows of an event table."""
         self._require(table, TableKind.EVENT)
         self.open(table).delete(slice_predicate(round_id, None))
+
+    def _slice_files(self, table: str, round_id: str, step: str | None) -> list[str]:
+        files: list[str] = self.open(table).file_uris(file_pruning_predicate=_slice_filters(round_id, step))
+        return files
 
     def _overwrite(self, table: str, rows: Rows, predicate: str | None) -> None:
         from deltalake import write_deltalake
@@ -153,6 +194,10 @@ class StoredTables:
 def slice_predicate(round_id: str, step: str | None) -> str:
     """The SQL that selects a round's slice (of one step)."""
     return f"round_id = '{round_id}'" + (f" AND step = '{step}'" if step else "")
+
+
+def _slice_filters(round_id: str, step: str | None) -> list[tuple[str, str, str]]:
+    return [("round_id", "=", round_id), *([("step", "=", step)] if step else [])]
 
 
 def arrow_rows(table: str, rows: Rows) -> pa.Table:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,11 +52,18 @@ class Application:
         self.clock = clock or SystemClock()
         self.store = Store(configuration.storage)
         self.stored = StoredTables(self.store, configuration.storage)
+        self._starting: Future[SparkSession] | None = None
+
+    def start_session(self) -> None:
+        """Begin to start the session beside what this thread does next."""
+        self._starting = self._starting or ThreadPoolExecutor(1).submit(open_session, self.configuration)
 
     @cached_property
     def spark(self) -> SparkSession:
         """The session."""
-        return open_session(self.configuration)
+        self.start_session()
+        assert self._starting is not None
+        return self._starting.result()
 
     @cached_property
     def tables(self) -> Tables:
@@ -105,6 +113,10 @@ class Step:
     def opening(self, table: str) -> DataFrame:
         """A state table or ledger as this round found it (rule R4)."""
         return self.tables.read(table, self.round.version_at_open(table))
+
+    def opening_rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a small ledger as this round found it, without Spark."""
+        return self.application.stored.rows(table, self.round.version_at_open(table))
 
     def slice(self, table: str) -> DataFrame:
         """This round's rows of an event table."""
@@ -216,6 +228,7 @@ def run_round(configuration: Configuration, form: RoundForm, run_id: str | None 
         RecrawlError: whatever stops a step; the next round continues from there.
     """
     application = Application(configuration)
+    application.start_session()
     run_id = run_id or form.round_id or round_id_of(application.clock.now())
     summaries: dict[str, Summary] = {}
     for name in STEP_NAMES:

@@ -72,6 +72,8 @@ class Tables:
     def fold(self, table: str, transaction: str, updates: DataFrame | None, inserts: DataFrame | None) -> None:
         """Fold rows into a state table: update those that exist, append those that are new.
 
+        Folds of several tables may run side by side.
+
         Args:
             table: a state table.
             transaction: unique for round and generation; a commit under the same one is skipped.
@@ -80,21 +82,9 @@ class Tables:
         """
         declared = TABLES[table]
         if updates is not None:
-            on = " AND ".join(f"t.{key} = s.{key}" for key in declared.key)
             touched = [row["bucket"] for row in updates.select("bucket").distinct().collect()]
             if touched:
-                buckets = ", ".join(str(bucket) for bucket in sorted(touched))
-                self._transaction(f"{transaction}/update")
-                try:
-                    (
-                        DeltaTable.forPath(self.spark, self._stored.path(table))
-                        .alias("t")
-                        .merge(conform(updates, table).alias("s"), f"t.bucket IN ({buckets}) AND {on}")
-                        .whenMatchedUpdateAll()
-                        .execute()
-                    )
-                finally:
-                    self._transaction(None)
+                self._merge(declared, f"{transaction}/update", updates, sorted(touched))
         if inserts is not None:
             (
                 conform(inserts, table)
@@ -107,13 +97,20 @@ class Tables:
                 .save(self._stored.path(table))
             )
 
-    def _transaction(self, application: str | None) -> None:
-        for key, value in (("txnAppId", application), ("txnVersion", "0")):
-            name = f"spark.databricks.delta.write.{key}"
-            if application is None:
-                self.spark.conf.unset(name)
-            else:
-                self.spark.conf.set(name, str(value))
+    def _merge(self, table: Table, transaction: str, updates: DataFrame, buckets: list[int]) -> None:
+        # A merge takes its transaction from the session's settings alone: each has a session of its own.
+        session = self.spark.newSession()
+        for key, value in (("txnAppId", transaction), ("txnVersion", "0")):
+            session.conf.set(f"spark.databricks.delta.write.{key}", value)
+        on = " AND ".join(f"t.{key} = s.{key}" for key in table.key)
+        listed = ", ".join(map(str, buckets))
+        (
+            DeltaTable.forPath(session, self._stored.path(table.name))
+            .alias("t")
+            .merge(conform(updates, table.name).alias("s"), f"t.bucket IN ({listed}) AND {on}")
+            .whenMatchedUpdateAll()
+            .execute()
+        )
 
     def restore(self, table: str, version: int) -> None:
         """Bring a table back to a version, as a new commit."""

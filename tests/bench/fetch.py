@@ -65,7 +65,7 @@ def fetch_with_recrawl(urls: list[str], settings_file: Path, folder: Path) -> tu
     configuration = load_configuration(settings_file, environment={})
     task = PartitionTask(
         round_id=ROUND_ID, partition=0, configuration=configuration,
-        deadline=datetime.now(UTC) + timedelta(hours=1), hosts={}, robots={},
+        deadline=datetime.now(UTC) + timedelta(hours=1),
         scope=ScopeSet([(Scope.ANYWHERE, "http://any.test/")]), blocked_hosts=frozenset(), attempt_token="bench",
     )  # fmt: skip
     plan = plan_of(urls)

@@ -70,7 +70,7 @@ def bench_web(folder: Path, simweb: Path | None = None, hosts: int = 1_000, seed
         command = [sys.executable, "-m", "tests.bench.generated_web", "--port", str(port)]
         name, probe = f"generated pages on {len(names):,} hosts", f"http://127.0.0.1:{port}/robots.txt"
     else:
-        world = [str(_program(simweb, folder)), "-seed", str(seed), "-hosts", str(hosts), "-profile", "bench"]
+        world = [str(simweb_program(simweb, folder)), "-seed", str(seed), "-hosts", str(hosts), "-profile", "bench"]
         world += ["-linkport", str(port), "-hosts-ip", "127.0.0.1"]
         with hosts_file.open("wb") as file:
             subprocess.run([*world, "-print-hosts"], stdout=file, check=True)
@@ -79,7 +79,7 @@ def bench_web(folder: Path, simweb: Path | None = None, hosts: int = 1_000, seed
     with (folder / "web.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     try:
-        _wait_for(probe, process)
+        wait_for(probe, process)
         yield BenchWeb(name, port, process.pid, hosts_file, simweb is not None)
     finally:
         process.terminate()
@@ -98,7 +98,8 @@ def free_port() -> int:
         return port
 
 
-def _program(simweb: Path, folder: Path) -> Path:
+def simweb_program(simweb: Path, folder: Path) -> Path:
+    """simweb's program: itself, or built from the folder of its source."""
     if simweb.is_file():
         return simweb.resolve()
     go = shutil.which("go") or "/usr/local/go/bin/go"
@@ -109,7 +110,8 @@ def _program(simweb: Path, folder: Path) -> Path:
     return program
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until `url` answers; SystemExit when the process ends or takes too long."""
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,8 @@ from recrawl.clock import SystemClock
 from recrawl.config.load import load_configuration
 from recrawl.config.model import Configuration
 from recrawl.fetch.journal import load_journal_rows
-from recrawl.fetch.partition import HostRecord, PartitionSummary, PartitionTask, PlannedUrl, StoredRobots, run_partition
+from recrawl.fetch.partition import KnownHost, PartitionSummary, PartitionTask, PlannedUrl, run_partition
+from recrawl.fetch.work import PlanItem
 from recrawl.storage import Store
 from recrawl.tables.vocabulary import Scope
 from recrawl.urls.canonical import Canonicalizer, host_of
@@ -72,10 +74,9 @@ def task_of(
     *,
     budget_seconds: float = 60.0,
     token: str = "first",
-    hosts: Mapping[str, HostRecord] | None = None,
-    robots: Mapping[tuple[str, str], StoredRobots] | None = None,
     scope: ScopeSet | None = None,
     blocked: Iterable[str] = (),
+    excluded: Iterable[str] = (),
     drained: bool = False,
 ) -> PartitionTask:
     """Partition 0 of a round, everything in scope unless said otherwise."""
@@ -84,18 +85,17 @@ def task_of(
         partition=0,
         configuration=settings,
         deadline=datetime.now(UTC) + timedelta(seconds=budget_seconds),
-        hosts=hosts or {},
-        robots=robots or {},
         scope=scope or ScopeSet([(Scope.ANYWHERE, "http://any.test/")]),
         blocked_hosts=frozenset(blocked),
+        excluded_prefixes=tuple(excluded),
         attempt_token=token,
         drained=drained,
     )
 
 
-def fetch(task: PartitionTask, plan: Iterable[PlannedUrl]) -> PartitionSummary:
-    """Run the partition."""
-    return run_partition(task, plan, SystemClock(), Random(7))
+def fetch(task: PartitionTask, plan: Iterable[PlanItem], known: Iterable[KnownHost] = ()) -> PartitionSummary:
+    """Run the partition; `known` is what is known of its hosts."""
+    return run_partition(task, chain(known, plan), SystemClock(), Random(7))
 
 
 def logged(web: MisbehavingWeb, count: int) -> list[Hit]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 import ssl
@@ -254,6 +255,24 @@ def test_names_and_ports_that_lead_nowhere(make: Maker) -> None:
         nameless = EngineRequest("http://does-not-exist.invalid/", "does-not-exist.invalid", 100)
         answers = ask(make(), refused, nameless)
     assert [answer.failure for answer in answers] == [Outcome.CONNECT_ERROR, Outcome.DNS_ERROR]
+
+
+def test_closing_waits_for_nobody(make: Maker, web: MisbehavingWeb) -> None:
+    with socket.socket() as deaf, contextlib.ExitStack() as stack:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        port = deaf.getsockname()[1]
+        for _ in range(3):  # its queue is full now: a further connection is never made
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        engine = make(connect_timeout_seconds=30, read_timeout_seconds=30, total_timeout_seconds=60)
+        engine.submit(EngineRequest(f"http://a.test:{port}/", f"a.test:{port}", 100, addresses=("127.0.0.1",)))
+        engine.submit(request_for(web, "/odd/hang"))
+        engine.poll(0.3)
+        begin = SystemClock().monotonic_seconds()
+        engine.close()
+        assert SystemClock().monotonic_seconds() - begin < 3
 
 
 def test_a_proxy_gets_the_request(make: Maker, web: MisbehavingWeb) -> None:

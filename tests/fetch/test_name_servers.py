@@ -12,13 +12,14 @@ import pytest
 
 from recrawl.clock import SystemClock
 from recrawl.config.load import load_configuration
+from recrawl.config.model import Configuration
 from recrawl.fetch.partition import run_partition
-from tests.fetch.crawl import FAST, plan_of, rows, task_of
+from tests.fetch.crawl import FAST, logged, plan_of, rows, task_of
 from tests.web import MisbehavingWeb
 
 
 class NameServer:
-    """Answers A queries from a table, anything else with NXDOMAIN; over UDP on loopback."""
+    """Answers A queries from a table (several addresses: a space between), else NXDOMAIN; UDP on loopback."""
 
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
@@ -51,13 +52,13 @@ class NameServer:
         name, is_a = ".".join(labels).lower(), question[-4:-2] == b"\0\1"
         if is_a:
             self.queries.append(name)
-        address = self.names.get(name)
-        if address is None:
+        addresses = self.names.get(name, "").split()
+        if not addresses:
             return query[:2] + b"\x81\x83\0\1\0\0\0\0\0\0" + question
         if not is_a:
             return query[:2] + b"\x81\x80\0\1\0\0\0\0\0\0" + question
-        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(address)
-        return query[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + question + record
+        records = [b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address) for address in addresses]
+        return query[:2] + b"\x81\x80\0\1\0%c\0\0\0\0" % len(records) + question + b"".join(records)
 
 
 @pytest.fixture
@@ -86,3 +87,49 @@ def test_names_are_asked_once_and_guarded(tmp_path: Path, name_server: NameServe
     assert name_server.queries.count("a.test") == 1
     missing = [row["detail"] for row in rows(settings, "fetches") if row["host"].startswith("missing")]
     assert len(missing) == 3 and all("missing.test does not resolve" in detail for detail in missing)
+
+
+def settings_for(root: Path, name_server: NameServer, **changes: object) -> Configuration:
+    return load_configuration(
+        environment={},
+        overrides={
+            "storage": {"root": str(root)},
+            "fetch": FAST | {"max_errors_in_a_row": 100} | changes,
+            "dns": {"servers": [name_server.address], "ttl_seconds": 0},
+        },
+    )
+
+
+@pytest.mark.parametrize("engine", ["curl", "requests"])
+def test_a_name_that_is_rebound_is_refused_from_then_on(tmp_path: Path, name_server: NameServer, engine: str) -> None:
+    settings = settings_for(tmp_path, name_server, engine=engine, min_delay_seconds=0.1, latency_factor=0)
+    with MisbehavingWeb(["a.test"]) as web:
+        # Each of these answers closes its connection, so that the next has to connect again.
+        plan = plan_of(web.url("a.test", f"/odd/no-length?n={number}") for number in range(12))
+
+        def rebind() -> None:
+            logged(web, 4)
+            name_server.names["a.test"] = "169.254.169.254"
+
+        thread = threading.Thread(target=rebind)
+        thread.start()
+        run_partition(task_of(settings), plan, SystemClock(), Random(1))
+        thread.join()
+    outcomes = [row["outcome"] for row in rows(settings, "fetches")]
+    assert set(outcomes) == {"ok", "address_refused"}
+    assert outcomes == sorted(outcomes, reverse=True)  # none is fetched after the first refusal
+    assert {row["ip"] for row in rows(settings, "fetches")} <= {"127.0.0.1", None}
+
+
+@pytest.mark.parametrize("engine", ["curl", "requests"])
+def test_of_a_mixed_answer_only_the_allowed_address_is_contacted(
+    tmp_path: Path, name_server: NameServer, engine: str
+) -> None:
+    name_server.names |= {"mixed.test": "169.254.169.254 10.1.2.3 127.0.0.1", "worse.test": "169.254.169.254 10.1.2.3"}
+    settings = settings_for(tmp_path, name_server, engine=engine)
+    with MisbehavingWeb(["mixed.test", "worse.test"]) as web:
+        plan = plan_of(web.url(host, "/page/1.html") for host in ("mixed.test", "worse.test"))
+        run_partition(task_of(settings), plan, SystemClock(), Random(1))
+        assert len(logged(web, 2)) == 2
+    found = {row["host"].partition(":")[0]: (row["outcome"], row["ip"]) for row in rows(settings, "fetches")}
+    assert found == {"mixed.test": ("ok", "127.0.0.1"), "worse.test": ("address_refused", None)}

@@ -15,7 +15,7 @@ import pytest
 
 from recrawl.errors import PartitionLostError
 from recrawl.fetch.journal import load_journal_rows
-from recrawl.fetch.partition import HostRecord, StoredRobots
+from recrawl.fetch.partition import HostRecord, KnownHost, StoredRobots
 from recrawl.fetch.work import PlannedUrl
 from recrawl.inbox import request_stop
 from recrawl.rounds import progress_folder
@@ -190,7 +190,7 @@ def test_robots_come_first_and_bind(web: MisbehavingWeb, hosts_file: Path, tmp_p
     assert robots["www.a.test"]["redirect_target"] == web.url(HOST, "/robots.txt")
     assert found[HOST, "11"]["robots_digest"] == robots[HOST]["body_digest"]
     assert web.audit().content_before_robots() == web.audit().disallowed_hits("recrawl") == []
-    assert [hit.path for hit in web.hits("b.test")] == ["/robots.txt"]
+    assert [hit.path for hit in web.hits("b.test")] == ["/robots.txt"] * 3  # asked again, with back-off
 
 
 @pytest.mark.parametrize(
@@ -221,16 +221,14 @@ def test_known_robots_are_not_asked_for_and_stale_ones_stand_in(
     rules = "User-agent: *\nDisallow: /page/1.html\n"
     web.site("b.test", robots=500)
     settings = configuration(tmp_path, hosts_file)
-    known = {
-        ("http", f"{HOST}:{web.port}"): StoredRobots(
-            RobotsOutcome.RULES, rules, None, now + timedelta(hours=1), now - timedelta(hours=1)
-        ),
-        ("http", f"b.test:{web.port}"): StoredRobots(
-            RobotsOutcome.RULES, rules, None, now - timedelta(hours=1), now - timedelta(days=2)
-        ),
-    }
+    fresh = StoredRobots(RobotsOutcome.RULES, rules, None, now + timedelta(hours=1), now - timedelta(hours=1))
+    stale = StoredRobots(RobotsOutcome.RULES, rules, None, now - timedelta(hours=1), now - timedelta(days=2))
+    known = [
+        KnownHost(f"{HOST}:{web.port}", robots=(("http", fresh),)),
+        KnownHost(f"b.test:{web.port}", robots=(("http", stale),)),
+    ]
     plan = plan_of(web.url(host, f"/page/{number}.html") for host in (HOST, "b.test") for number in (1, 2))
-    fetch(task_of(settings, robots=known), plan)
+    fetch(task_of(settings), plan, known)
     assert [row["outcome"] for row in rows(settings, "fetches")].count("robots_denied") == 2
     assert [row["outcome"] for row in rows(settings, "fetches")].count("ok") == 2
     logged(web, 3)
@@ -323,8 +321,9 @@ def test_a_stop_an_abandoned_round_and_blocks(web: MisbehavingWeb, hosts_file: P
     assert web.log == []
     blocked = configuration(tmp_path / "blocked", hosts_file)
     until = datetime.now(UTC) + timedelta(hours=1)
-    known = {f"b.test:{web.port}": HostRecord(f"b.test:{web.port}", blocked_until=until)}
-    fetch(task_of(blocked, hosts=known, blocked=["a.test"]), plan)
+    name = f"b.test:{web.port}"
+    known = [KnownHost(name, HostRecord(name, blocked_until=until))]
+    fetch(task_of(blocked, blocked=["a.test"]), plan, known)
     assert [row["skip_reason"] for row in rows(blocked, "skips")] == ["blocked"] * 3
     assert settled_once(blocked, plan)
     assert web.log == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from recrawl.fetch.partition import HostRecord
+from recrawl.fetch.partition import HostRecord, KnownHost
 from tests.fetch.crawl import configuration, fetch, logged, plan_of, rows, settled_once, task_of
 from tests.web import MisbehavingWeb
 
@@ -51,11 +51,9 @@ def test_hosts_of_one_address_take_turns(tmp_path: Path) -> None:
 def test_retry_after_backoff_and_the_last_round_are_honoured(tmp_path: Path) -> None:
     with MisbehavingWeb(["a.test", "b.test", "c.test"], own_addresses=True) as web:
         settings = configuration(tmp_path, web.hosts_file(tmp_path / "hosts"), max_backoff_seconds=1.5)
-        known = {
-            f"c.test:{web.port}": HostRecord(
-                f"c.test:{web.port}", crawl_delay_seconds=2.0, last_access_at=datetime.now(UTC) - timedelta(seconds=1)
-            )
-        }
+        name = f"c.test:{web.port}"
+        last_access_at = datetime.now(UTC) - timedelta(seconds=1)
+        known = [KnownHost(name, HostRecord(name, crawl_delay_seconds=2.0, last_access_at=last_access_at))]
         plan = plan_of(
             [
                 web.url("a.test", "/odd/status?code=429&retry_after=1"),
@@ -66,7 +64,7 @@ def test_retry_after_backoff_and_the_last_round_are_honoured(tmp_path: Path) -> 
             ]
         )
         begin = datetime.now(UTC)
-        logged(web, fetch(task_of(settings, hosts=known), plan).requests)
+        logged(web, fetch(task_of(settings), plan, known).requests)
         for host in ("a.test", "b.test"):
             failed, page = web.hits(host)[-2:]
             # 1.5 s less a quarter of jitter

@@ -33,31 +33,34 @@ fetch(task_of(settings, token=given["token"]), plan_of(given["urls"]))
 """
 
 
-def attempt(root: Path, hosts: Path, urls: list[str], token: str) -> subprocess.Popen[bytes]:
+def attempt(root: Path, hosts: Path, urls: list[str], token: str, delay: float) -> subprocess.Popen[bytes]:
     """An attempt in a process of its own, publishing every 0.3 s."""
     given = {
         "root": str(root), "hosts": str(hosts), "urls": urls, "token": token,
-        "fetch": {"min_delay_seconds": 0.01, "latency_factor": 0, "flush_seconds": 0.05, "publish_seconds": 0.3},
+        "fetch": {"min_delay_seconds": delay, "latency_factor": 0, "flush_seconds": 0.05, "publish_seconds": 0.3},
     }  # fmt: skip
     environment = os.environ | {"PYTHONPATH": f"{PROJECT / 'include'}:{PROJECT}"}
     return subprocess.Popen([sys.executable, "-c", _PROGRAM, json.dumps(given)], env=environment, cwd=PROJECT)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4, 5))])
-def test_killed_again_and_again(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "kills", "pages", "delay"),
+    [(1, 4, 45, 0.01), *(pytest.param(seed, 20, 200, 0.05, marks=pytest.mark.long) for seed in (2, 3))],
+)
+def test_killed_again_and_again(tmp_path: Path, seed: int, kills: int, pages: int, delay: float) -> None:
     chance = random.Random(seed)
     names = [f"h{number}.test" for number in range(3)]
-    with MisbehavingWeb(names, pages=80, own_addresses=True) as web:
+    with MisbehavingWeb(names, pages=pages, own_addresses=True) as web:
         hosts = web.hosts_file(tmp_path / "hosts")
-        urls = [web.url(host, f"/page/{number}.html") for number in range(1, 45) for host in names]
+        urls = [web.url(host, f"/page/{number}.html") for number in range(1, pages) for host in names]
         urls += [web.url(host, f"/odd/chain?n=3&x={host}") for host in names]
         settings = configuration(tmp_path, hosts)
         store = Store(settings.storage)
         plan = plan_of(urls)
         published_before: set[str] = set()
-        for kill in range(4):
+        for kill in range(kills):
             web.clear_log()
-            process = attempt(tmp_path, hosts, urls, f"token-{kill}")
+            process = attempt(tmp_path, hosts, urls, f"token-{kill}", delay)
             deadline = time.monotonic() + 20
             while not web.log and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -68,7 +71,7 @@ def test_killed_again_and_again(tmp_path: Path, seed: int) -> None:
             assert not asked & published_before, "a published URL was fetched again"
             published_before = {row["url"] for row in load_journal_rows(store, ROUND_ID, "fetches")}
         web.clear_log()
-        assert attempt(tmp_path, hosts, urls, "last").wait(timeout=60) == 0
+        assert attempt(tmp_path, hosts, urls, "last", delay).wait(timeout=60) == 0
         asked = {web.url(hit.host, hit.path) for hit in web.log}
         assert not asked & published_before
         assert web.audit().max_concurrency().get("h0.test", 1) == 1

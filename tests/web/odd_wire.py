@@ -108,6 +108,17 @@ async def cut_chunks(talk: Conversation) -> None:
     close(talk)
 
 
+@odd
+async def endless_chunks(talk: Conversation) -> None:
+    """`bytes`: of each chunk; a `comment` of that many bytes in each chunk's head."""
+    size_bytes, comment = int(number(talk, "bytes", 1)), b"x" * int(number(talk, "comment", 0))
+    chunk = b"%x;%b\r\n%b\r\n" % (size_bytes, comment, b"c" * size_bytes)
+    await _send_chunks(talk, b"")
+    for _ in range(int(number(talk, "mb", 200))):
+        await talk.send(chunk * (_MIB // len(chunk) + 1))
+    close(talk)
+
+
 async def _send_chunks(talk: Conversation, chunks: bytes) -> None:
     talk.status = 200
     await talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
@@ -178,6 +189,54 @@ async def odd_headers(talk: Conversation) -> None:
 async def large_headers(talk: Conversation) -> None:
     value = "x" * 1000
     await talk.reply(200, PAGE, [(f"X-{number}", value) for number in range(int(number(talk, "kb", 100)))])
+
+
+@odd
+async def many_headers(talk: Conversation) -> None:
+    await talk.reply(200, PAGE, [(f"X-{number}", "") for number in range(int(number(talk, "count", 50_000)))])
+
+
+@odd
+async def long_header(talk: Conversation) -> None:
+    """One line that does not end."""
+    talk.status = 200
+    await talk.send(b"HTTP/1.1 200 OK\r\nX-Long: ")
+    for _ in range(int(number(talk, "mb", 50))):
+        await talk.send(b"x" * _MIB)
+    close(talk)
+
+
+@odd
+async def nul_bytes(talk: Conversation) -> None:
+    """NUL bytes in a header's value and in the body."""
+    talk.status = 200
+    body = b"<p>before\0after</p>" * 10
+    await talk.send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Nul: a\0b\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    )
+
+
+@odd
+async def longer_body(talk: Conversation) -> None:
+    """More bytes than Content-Length says; they look like an answer to the next request."""
+    await talk.reply(200, b"ten bytes.HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled", length=10)
+
+
+@odd
+async def huge_length(talk: Conversation) -> None:
+    """Content-Length beyond any number that fits."""
+    await talk.reply(200, PAGE, [("Content-Length", "9" * 30)], length=None)
+    close(talk)
+
+
+@odd
+async def drip_headers(talk: Conversation) -> None:
+    """A head, a byte at a time."""
+    talk.status = 200
+    for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * int(number(talk, "bytes", 200)):
+        await talk.send(bytes([byte]))
+        await asyncio.sleep(number(talk, "pause", 0.1))
+    close(talk)
 
 
 @odd
@@ -253,6 +312,12 @@ def _raw_deflate(data: bytes) -> bytes:
     return compressor.compress(data) + compressor.flush()
 
 
+def _times(count: int, encode: Callable[[bytes], bytes], data: bytes) -> bytes:
+    for _ in range(count):
+        data = encode(data)
+    return data
+
+
 _ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "gzip": ("gzip", lambda data: gzip.compress(data, mtime=0)),
     "deflate": ("deflate", zlib.compress),
@@ -260,6 +325,12 @@ _ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "br": ("br", lambda data: brotli.compress(data, quality=5)),
     "zstd": ("zstd", zstandard.compress),
     "double": ("gzip, gzip", lambda data: gzip.compress(gzip.compress(data, mtime=0), mtime=0)),
+    "gzip-gzip": ("gzip, gzip", lambda data: gzip.compress(gzip.compress(data, mtime=0), mtime=0)),
+    "br-gzip": ("br, gzip", lambda data: gzip.compress(brotli.compress(data, quality=5), mtime=0)),
+    "gzip-br": ("gzip, br", lambda data: brotli.compress(gzip.compress(data, mtime=0), quality=5)),
+    "zstd-gzip": ("zstd, gzip", lambda data: gzip.compress(zstandard.compress(data), mtime=0)),
+    "br-br-br": ("br, br, br", lambda data: _times(3, lambda part: brotli.compress(part, quality=5), data)),
+    "many": (", ".join(["gzip"] * 8), lambda data: _times(8, lambda part: gzip.compress(part, mtime=0), data)),
     "plain": ("gzip", lambda data: data),
     "unknown": ("rot13", lambda data: data),
     "cut": ("gzip", lambda data: gzip.compress(data * 100, mtime=0)[:-20]),

@@ -40,7 +40,8 @@ class Conversation:
         self.headers = tuple((name.strip().lower(), value.strip()) for name, _, value in pairs)
         self.query = dict(parse_qsl(self.path.partition("?")[2]))
         self.authority = (self.header("host") or "").lower()
-        self.host = self.authority.partition(":")[0]
+        name, bracket, _ = self.authority.partition("]")
+        self.host = name + bracket if bracket else name.partition(":")[0]
         self.status = 0
         self.sent_bytes = 0
         self.keep = self.header("connection", "").lower() != "close"
@@ -213,6 +214,16 @@ class MisbehavingWeb:
             versions[path] = versions.get(path, 0) + 1
         else:
             self._changed[host, path] = Answer(status, list(headers), body or b"")
+
+    def go_down(self) -> None:
+        """Break every connection and listen no more, as if the network were gone."""
+        self._run(self._stop())
+        self._listeners.clear()
+
+    def come_back(self) -> None:
+        """Listen again, on the same port."""
+        for address in {"127.0.0.1", *(site.address for site in self._sites.values())}:
+            self._run(self._listen(address))
 
     def _run(self, coroutine: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=20)

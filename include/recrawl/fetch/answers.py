@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from recrawl.clock import Clock
 from recrawl.fetch.capture import decoded_body, outcome_of
+from recrawl.fetch.delays import Answered
 from recrawl.fetch.engine import EngineAnswer
 from recrawl.fetch.guard import AddressPolicy
 from recrawl.fetch.heads import ResponseHeaders, retry_after_seconds
-from recrawl.fetch.politeness import Answered, HostState, Politeness
+from recrawl.fetch.politeness import HostState, Politeness
 from recrawl.fetch.recorder import Recorder, Tally
-from recrawl.fetch.redirects import Redirects
+from recrawl.fetch.redirects import Redirects, shown
 from recrawl.fetch.robots_gate import (
     MAX_ROBOTS_BYTES,
     MAX_ROBOTS_REDIRECTS,
@@ -22,7 +23,8 @@ from recrawl.fetch.robots_gate import (
 )
 from recrawl.fetch.visits import HostBook
 from recrawl.fetch.work import PageWork, RobotsWork, Work
-from recrawl.tables.vocabulary import HOST_FAULTS, Outcome, TruncatedReason
+from recrawl.robots.policy import outcome_of as robots_outcome
+from recrawl.tables.vocabulary import HOST_FAULTS, Outcome, RobotsOutcome, TruncatedReason
 from recrawl.urls.canonical import host_of
 
 _BACKS_OFF = HOST_FAULTS - {Outcome.SERVER_ERROR}
@@ -33,6 +35,7 @@ class AnswerHandler:
 
     Args:
         enrol: prepares a host before its first request.
+        robots_tries: how often an unreachable robots.txt is asked for.
 
     Attributes:
         is_closing: the task ends; hosts that wait for a robots.txt are not released any more.
@@ -41,8 +44,10 @@ class AnswerHandler:
     def __init__(
         self, round_id: str, clock: Clock, policy: AddressPolicy, politeness: Politeness[Work], gate: RobotsGate,
         book: HostBook, recorder: Recorder, redirects: Redirects, tally: Tally, enrol: Callable[[str], None],
+        robots_tries: int,
     ) -> None:  # fmt: skip
         self._enrol = enrol
+        self._robots_tries = robots_tries
         self._round_id = round_id
         self._clock = clock
         self._policy = policy
@@ -60,6 +65,10 @@ class AnswerHandler:
         assert verdict is not None
         self._expected[id(work)] = verdict, delay_seconds
 
+    def forget(self, work: PageWork) -> None:
+        """The page asked for is asked for again later, as if this request had not been."""
+        self._expected.pop(id(work), None)
+
     def handle(self, work: Work, answer: EngineAnswer, state: HostState[Work]) -> None:
         """One answer."""
         has_head = bool(answer.response_head)
@@ -67,7 +76,7 @@ class AnswerHandler:
         is_redirect = answer.status is not None and 300 <= answer.status < 400 and answer.status != 304
         location = _text(headers.first("location")) if headers is not None and is_redirect else None
         outcome = outcome_of(answer, location is not None)
-        self._be_polite(state, answer, headers, outcome)
+        self._be_polite(state, answer, headers, outcome, isinstance(work, RobotsWork))
         if isinstance(work, RobotsWork):
             self._handle_robots(work, answer, headers, location)
         else:
@@ -75,9 +84,15 @@ class AnswerHandler:
             self._handle_page(work, answer, headers, location, outcome)
 
     def _be_polite(
-        self, state: HostState[Work], answer: EngineAnswer, headers: ResponseHeaders | None, outcome: Outcome
+        self,
+        state: HostState[Work],
+        answer: EngineAnswer,
+        headers: ResponseHeaders | None,
+        outcome: Outcome,
+        is_robots: bool,
     ) -> None:
-        is_fault = outcome in HOST_FAULTS or answer.truncated in (TruncatedReason.DISCONNECT, TruncatedReason.TIME)
+        is_cut = answer.truncated in (TruncatedReason.DISCONNECT, TruncatedReason.TIME)
+        is_fault = outcome in HOST_FAULTS or is_cut
         asks_for_less = outcome is Outcome.RATE_LIMITED or answer.status == 503
         retry_after = None
         if asks_for_less and headers is not None:
@@ -88,7 +103,8 @@ class AnswerHandler:
             Answered(
                 latency_seconds=None if answer.failure is not None else answer.total_seconds,
                 is_fault=is_fault,
-                backs_off=asks_for_less or outcome in _BACKS_OFF or (is_fault and answer.truncated is not None),
+                # A robots.txt is asked for again: not sooner than a host that fails should be.
+                backs_off=asks_for_less or outcome in _BACKS_OFF or (is_fault and (is_cut or is_robots)),
                 retry_after_seconds=retry_after,
                 ip=answer.ip,
             ),
@@ -108,8 +124,11 @@ class AnswerHandler:
     ) -> None:
         verdict, delay_seconds = self._expected.pop(id(work))
         metadata = {"via": work.chain[-1]} if work.chain else {}
+        metadata["robots"] = "allowed"
         if verdict.rule:
             metadata["robotsRule"] = verdict.rule
+        if verdict.digest:
+            metadata["robotsDigest"] = f"sha256:{verdict.digest}"
         planned = work.planned if work.hop == 0 else None
         capture = self._recorder.capture(answer, headers, work.planned.max_bytes, planned, metadata)
         detail = ""
@@ -151,13 +170,15 @@ class AnswerHandler:
         body = decoded_body(answer, headers or ResponseHeaders(b""), MAX_ROBOTS_BYTES) if has_body else b""
         target = answer.request.url if work.hop else None
         detail = detail if status is None else ""
-        self._accept(work.key, RobotsFetch(status, body, answer.ended_at, failure, detail, target))
+        fetch = RobotsFetch(status, body, answer.ended_at, failure, detail, target)
+        if not self._asks_again(work, fetch):
+            self._accept(work.key, fetch)
 
     def _follow_robots(self, work: RobotsWork, location: str) -> str:
         """Look for a robots.txt where a redirect points, also at another host (RFC 9309, section 2.3.1.2)."""
         resolved = self._redirects.resolve(location, work.url)
         if resolved is None:
-            return f"redirected to {location[:200]!r}, which can't be requested"
+            return f"redirected to {shown(location)}, which can't be requested"
         target, request_url = resolved
         host = host_of(target)
         if problem := self._policy.host_refusal(host) or self._redirects.closed_reason(host):
@@ -165,8 +186,24 @@ class AnswerHandler:
         if host != work.key[1]:
             self._politeness.hold(work.key[1])
         self._enrol(host)
-        self._politeness.push_urgent(host, RobotsWork(work.key, request_url, host, work.hop + 1))
+        self._politeness.push_urgent(host, RobotsWork(work.key, request_url, host, work.hop + 1, work.attempt))
         return ""
+
+    def _asks_again(self, work: RobotsWork, fetch: RobotsFetch) -> bool:
+        """Ask for an unreachable file once more, after the back-off; the host stays held till then."""
+        host = work.key[1]
+        if (
+            self.is_closing
+            or work.attempt >= self._robots_tries
+            or robots_outcome(fetch.status) is not RobotsOutcome.UNREACHABLE
+            or fetch.failure in (Outcome.DNS_ERROR, Outcome.ADDRESS_REFUSED)
+            or self._gate.can_stand_in(work.key, fetch.fetched_at)
+            or self._redirects.closed_reason(host)
+        ):
+            return False
+        self._politeness.not_before(host, self._politeness.host(work.host).next_at)
+        self._politeness.push_urgent(host, RobotsWork.first(work.key, work.attempt + 1))
+        return True
 
     def robots_failed(self, work: RobotsWork, detail: str) -> None:
         """A robots.txt can't be had, for a reason that no answer gave."""

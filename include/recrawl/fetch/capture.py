@@ -7,19 +7,17 @@ import hashlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from recrawl.fetch.dns import host_name, is_literal
 from recrawl.fetch.engine import EngineAnswer
 from recrawl.fetch.heads import ResponseHeaders
 from recrawl.mime import sniff
 from recrawl.tables.vocabulary import Outcome, TruncatedReason
 from recrawl.warc.decoding import StreamDecoder
-from recrawl.warc.records import Exchange, RevisitOf
+from recrawl.warc.records import Exchange, Lookup, RevisitOf
 
 #: The sniffing table of the WHATWG looks at this many bytes.
 _SNIFF_BYTES = 1_445
 _FORBIDDEN = frozenset({401, 402, 403, 407, 451})
-
-#: FTP has no response head; WARC readers want one, so listings and files get what a gateway would add.
-FTP_HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: application/octet-stream\r\nX-Crawler-Protocol: ftp\r\n\r\n"
 
 
 class Digests(NamedTuple):
@@ -103,25 +101,48 @@ def exchange_of(
     truncated: TruncatedReason | None,
     revisit: RevisitOf | None,
     metadata: Mapping[str, str],
+    ip: str | None,
+    content_type: str,
 ) -> Exchange:
-    """The WARC exchange of an answer that has a response head (or came by FTP)."""
-    is_ftp = answer.request.url.startswith("ftp:")
+    """The WARC exchange of an answer that has a response head (or came by FTP, which has no heads)."""
     whole = answer.body.in_memory()
     return Exchange(
         url=answer.request.url,
         started_at=answer.started_at,
-        ip=answer.ip,
-        request_head=_ftp_request(answer.request.url) if is_ftp else answer.request_head,
-        response_head=FTP_HEAD if is_ftp else answer.response_head,
+        ip=ip,
+        request_head=answer.request_head,
+        response_head=answer.response_head,
         body=answer.body.stream() if whole is None else whole,  # type: ignore[arg-type]
         body_bytes=answer.body.size_bytes,
         payload_digest=payload_digest,
         truncated=truncated,
         revisit=revisit,
         metadata=metadata,
+        content_type=content_type,
     )
 
 
-def _ftp_request(url: str) -> bytes:
-    authority = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
-    return f"GET {url} HTTP/1.0\r\nHost: {authority}\r\n\r\n".encode("latin-1", "replace")
+def lookup_of(answer: EngineAnswer) -> Lookup | None:
+    """What the name of the host resolved to; None where the URL has an address, or that is not known.
+
+    Where libcurl asked the system's resolver, only the address that it chose is known.
+    """
+    name = host_name(answer.request.host)
+    addresses = answer.request.addresses or ((answer.ip,) if answer.ip else ())
+    may_be_literal = ":" in name or name[-1:].isdigit()
+    if not addresses or not name.isascii() or (may_be_literal and is_literal(name)):
+        return None
+    return Lookup(name, tuple(addresses), answer.started_at)
+
+
+def timings_of(answer: EngineAnswer) -> dict[str, str]:
+    """Fields of the metadata record: milliseconds from the start; the first is that of WARC 1.1, 6.6."""
+    fields = {"fetchTimeMs": str(round(answer.total_seconds * 1000))}
+    for name, seconds in (
+        ("dnsTimeMs", answer.dns_seconds),
+        ("connectTimeMs", answer.connect_seconds),
+        ("firstByteTimeMs", answer.first_byte_seconds),
+    ):
+        if seconds is not None:
+            fields[name] = f"{seconds * 1000:.1f}"
+    return fields

@@ -1,12 +1,15 @@
-"""What people ask of a running fetch: stop, block a host. Read every 10 s."""
+"""What people ask of a running fetch: stop, block a host, exclude a prefix. Read every few seconds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from recrawl.inbox import InboxReader, read_stop
 from recrawl.storage import Store
 from recrawl.tables.vocabulary import OverrideKind
+
+_KINDS = (OverrideKind.BLOCK, OverrideKind.EXCLUDE)
 
 
 class Control:
@@ -14,26 +17,31 @@ class Control:
 
     Args:
         blocked: hosts and domains blocked when the round was planned.
+        excluded: URL prefixes excluded then.
     """
 
-    def __init__(self, store: Store, round_id: str, blocked: frozenset[str]) -> None:
+    def __init__(self, store: Store, round_id: str, blocked: Iterable[str], excluded: Iterable[str] = ()) -> None:
         self._store = store
         self._round_id = round_id
         self._reader = InboxReader(store)
-        self._planned = blocked
-        self._blocked = set(blocked)
+        self._planned = {OverrideKind.BLOCK: frozenset(blocked), OverrideKind.EXCLUDE: frozenset(excluded)}
+        self._blocked = set(self._planned[OverrideKind.BLOCK])
+        self._excluded = tuple(self._planned[OverrideKind.EXCLUDE])
 
     def refresh(self, now: datetime) -> bool:
-        """Look again; whether the set of blocked hosts changed."""
-        blocked = set(self._planned)
+        """Look again; whether the set of blocked hosts changed. Later events outweigh earlier ones."""
+        subjects = {kind: set(self._planned[kind]) for kind in _KINDS}
         for event in self._reader.read().events:
             in_force = event.until is None or event.until > now
-            if event.kind is OverrideKind.BLOCK and in_force:
-                blocked.add(event.subject.lower())
-            elif event.kind is OverrideKind.LIFT and event.value == OverrideKind.BLOCK.value:
-                blocked.discard(event.subject.lower())
-        changed = blocked != self._blocked
-        self._blocked = blocked
+            if event.kind in _KINDS and in_force:
+                subjects[event.kind].add(_folded(event.kind, event.subject))
+            elif event.kind is OverrideKind.LIFT:
+                for kind in _KINDS:
+                    if not event.value or event.value == kind.value:
+                        subjects[kind].discard(_folded(kind, event.subject))
+        changed = subjects[OverrideKind.BLOCK] != self._blocked
+        self._blocked = subjects[OverrideKind.BLOCK]
+        self._excluded = tuple(sorted(subjects[OverrideKind.EXCLUDE]))
         return changed
 
     def is_stopped(self) -> bool:
@@ -52,3 +60,12 @@ class Control:
                 return True
             name = name.partition(".")[2]
         return False
+
+    def is_excluded(self, url: str) -> bool:
+        """Whether a canonical URL begins with an excluded prefix."""
+        return url.startswith(self._excluded)
+
+
+def _folded(kind: OverrideKind, subject: str) -> str:
+    """A subject as it is compared: names without case, prefixes as they are."""
+    return subject.lower() if kind is OverrideKind.BLOCK else subject

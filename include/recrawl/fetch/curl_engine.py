@@ -281,7 +281,8 @@ class CurlEngine:
             pycurl.TIMEOUT_MS: _milliseconds(settings.total_timeout_seconds),
             pycurl.LOW_SPEED_LIMIT: 1,
             pycurl.LOW_SPEED_TIME: max(1, round(settings.read_timeout_seconds)),
-            pycurl.DNS_CACHE_TIMEOUT: int(settings.dns_ttl_seconds),
+            # Not 0: the addresses handed over with a request live in that cache, too.
+            pycurl.DNS_CACHE_TIMEOUT: max(1, int(settings.dns_ttl_seconds)),
             pycurl.BUFFERSIZE: _RECEIVE_BYTES,
             pycurl.SSL_VERIFYPEER: int(settings.verify_tls),
             pycurl.SSL_VERIFYHOST: 2 if settings.verify_tls else 0,

@@ -118,16 +118,19 @@ class Resolver:
 
         self._channel.getaddrinfo(name, None, callback=on_answer)
 
-    def answered(self) -> list[str]:
-        """The names whose look-up ended since the last call."""
-        names: list[str] = []
+    def answered(self) -> list[tuple[str, tuple[str, ...], str]]:
+        """(name, addresses, problem) of the look-ups that ended since the last call."""
+        found: list[tuple[str, tuple[str, ...], str]] = []
         while True:
             try:
                 name, result, error = self._answers.get_nowait()
             except queue.Empty:
-                return names
-            self._remember(name, result, error)
-            names.append(name)
+                return found
+            found.append((name, *self._remember(name, result, error)))
+
+    def forget_failures(self) -> None:
+        """Drop what did not resolve, so that it is asked for again."""
+        self._cache = {name: cached for name, cached in self._cache.items() if cached.addresses}
 
     def close(self) -> None:
         """End the channel's thread; look-ups in progress are dropped."""
@@ -135,7 +138,7 @@ class Resolver:
             self._channel.close()
             self._channel = None
 
-    def _remember(self, name: str, result: Any, error: int | None) -> None:
+    def _remember(self, name: str, result: Any, error: int | None) -> tuple[tuple[str, ...], str]:
         addresses: tuple[str, ...] = ()
         problem = ""
         seconds = self._settings.ttl_seconds
@@ -149,6 +152,7 @@ class Resolver:
         if len(self._cache) >= _MAX_CACHED_NAMES:
             self._cache.clear()
         self._cache[name] = _Cached(addresses, problem, self._clock.monotonic_seconds() + seconds)
+        return addresses, problem
 
 
 class ResolvingEngine:
@@ -201,13 +205,13 @@ class ResolvingEngine:
         self._inner.close()
 
     def _take_answers(self) -> None:
-        for name in self._resolver.answered():
-            known = self._resolver.known(name) or ((), f"{name} does not resolve.")
+        # What was just answered is used, even where it may not be kept for a moment (a lifetime of 0).
+        for name, addresses, problem in self._resolver.answered():
             for request, since_seconds in self._waiting.pop(name, []):
                 seconds = self._clock.monotonic_seconds() - since_seconds
-                if known[0]:
+                if addresses:
                     self._lookup_seconds[id(request)] = seconds
-                self._go_on(request, *known, waited_seconds=seconds)
+                self._go_on(request, addresses, problem, waited_seconds=seconds)
 
     def _go_on(
         self, request: EngineRequest, addresses: tuple[str, ...], problem: str, waited_seconds: float = 0.0

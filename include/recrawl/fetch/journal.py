@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -112,7 +112,6 @@ class PartitionHistory:
         fetched: ids of URLs that were asked for, planned or reached by a redirect.
         pending_hops: planned id → its last row, where that row is not final.
         tries: planned id → greatest attempt in its rows.
-        robots: (scheme, host) → newest row.
         hosts: host → how it was left.
     """
 
@@ -122,18 +121,17 @@ class PartitionHistory:
         self.fetched: set[int] = set()
         self.pending_hops: dict[int, Row] = {}
         self.tries: dict[int, int] = {}
-        self.robots: dict[tuple[str, str], Row] = {}
         self.hosts: dict[str, HostLeft] = {}
 
     @classmethod
-    def load(cls, store: Store, round_id: str, partition: int) -> PartitionHistory:
-        """Read the published journals of a partition."""
+    def load(cls, store: Store, round_id: str, partition: int, on_robots: Callable[[Row], None]) -> PartitionHistory:
+        """Read the published journals of a partition; the rows of `robots`, oldest first, go to `on_robots`."""
         history = cls()
         for name in journal_names(store, round_id, partition):
-            history.add(read_journal(store, name))
+            history.add(read_journal(store, name), on_robots)
         return history
 
-    def add(self, lines: Iterable[tuple[str, Row]]) -> None:
+    def add(self, lines: Iterable[tuple[str, Row]], on_robots: Callable[[Row], None]) -> None:
         """Take in the rows of one journal."""
         for table, row in lines:
             if table == "fetches":
@@ -143,7 +141,7 @@ class PartitionHistory:
                 self.skipped.add(row["url_id"])
                 self.pending_hops.pop(row["url_id"], None)
             elif table == "robots":
-                self.robots[row["scheme"], row["host"]] = row
+                on_robots(row)
             elif table == "host_visits":
                 at = row["last_access_at"]
                 self.hosts[row["host"]] = HostLeft(parse_time(at) if at else None, row["error_streak"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recrawl.clock import Clock
 from recrawl.config.model import Configuration
 from recrawl.fetch.answers import AnswerHandler
+from recrawl.fetch.bandwidth import Bandwidth
 from recrawl.fetch.control import Control
+from recrawl.fetch.dns import Resolver
 from recrawl.fetch.engine import Engine, EngineAnswer, EngineRequest
 from recrawl.fetch.engines import host_secrets
 from recrawl.fetch.guard import AddressPolicy
@@ -19,17 +22,23 @@ from recrawl.fetch.politeness import HostState, Politeness
 from recrawl.fetch.progress import ProgressFile
 from recrawl.fetch.recorder import Recorder, Tally
 from recrawl.fetch.robots_gate import MAX_ROBOTS_BYTES, RobotsGate, Verdict
+from recrawl.fetch.uplink import Fault, Uplink, is_network_failure
 from recrawl.fetch.visits import HostBook
 from recrawl.fetch.work import PageWork, RobotsWork, Work
 from recrawl.tables.vocabulary import Outcome, SkipReason
 
-#: How often ownership, the stop file and the inbox are looked at and the progress file is written.
-CHECK_SECONDS = 10.0
+#: How often ownership, the stop file and the inbox are looked at and the progress file is written: an
+#: attempt that lost its partition has to end within 10 s.
+CHECK_SECONDS = 8.0
 #: How long requests in flight may take to end once no new ones start.
 DRAIN_SECONDS = 10.0
 #: Starts between two looks at the network, so that a queue of refusals does not starve it.
 _STARTS_A_TURN = 200
 _LONGEST_WAIT_SECONDS = 1.0
+#: How often a doubt about the uplink is looked at.
+_DOUBT_SECONDS = 0.25
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -51,6 +60,7 @@ class LoopParts:
     ownership: Ownership
     progress: ProgressFile
     answers: AnswerHandler
+    resolver: Resolver
 
 
 class FetchLoop:
@@ -65,6 +75,13 @@ class FetchLoop:
         self._drain_at = self._checked_at + (parts.deadline - self._clock.now()).total_seconds()
         self._stop_reason: SkipReason | None = None
         self._asking: dict[int, PageWork] = {}
+        fetch = parts.configuration.fetch
+        self._bandwidth = Bandwidth(fetch.max_bytes_per_second, self._checked_at)
+        self._uplink = Uplink(fetch.control_address)
+        #: Failures of the network that may be our own.
+        self._doubted: list[EngineAnswer] = []
+        self._paused_at: float | None = None
+        self._patience_seconds = fetch.outage_patience_seconds
         #: (scheme, host) pairs whose Crawl-delay was looked up.
         self._prepared: set[tuple[str, str]] = set()
 
@@ -75,29 +92,43 @@ class FetchLoop:
             PartitionLostError: a newer attempt took the partition over.
             WarcError, StorageError: captures can't be stored.
         """
-        if self._parts.control.is_stopped():
-            self._stop_reason = SkipReason.OPERATOR
-        self._give_back_blocked()
-        self._write_progress()
-        while self._stop_reason is None and (self._politeness.queued or self._engine.in_flight):
-            now = self._clock.monotonic_seconds()
-            if now >= self._drain_at:
-                self._stop_reason = SkipReason.DEADLINE
-                break
+        try:
+            if self._parts.control.is_stopped():
+                self._stop_reason = SkipReason.OPERATOR
+            self._give_back_blocked()
+            self._give_back_late()
+            self._write_progress()
+            while self._stop_reason is None and (self._politeness.queued or self._engine.in_flight or self._doubted):
+                self._turn()
+            if self._stop_reason is not None:
+                self._drain(self._stop_reason)
+            self._write_progress()
+        finally:
+            self._uplink.close()
+
+    def _turn(self) -> None:
+        now = self._clock.monotonic_seconds()
+        if now >= self._drain_at:
+            self._stop_reason = SkipReason.DEADLINE
+            return
+        if self._paused_at is None:
             self._start_what_may(now)
-            self._handle(self._engine.poll(self._wait_seconds()))
-            self._parts.spool.tend()
-            if self._clock.monotonic_seconds() - self._checked_at >= CHECK_SECONDS:
-                self._check()
-        if self._stop_reason is not None:
-            self._drain(self._stop_reason)
-        self._write_progress()
+            wake_at = self._politeness.wake_at()
+            if not self._engine.in_flight and (wake_at is None or wake_at >= self._drain_at):
+                self._give_back_late()
+        self._handle(self._engine.poll(self._wait_seconds()))
+        self._watch_uplink()
+        self._parts.spool.tend()
+        if self._clock.monotonic_seconds() - self._checked_at >= CHECK_SECONDS:
+            self._check()
 
     # -- starting ----------------------------------------------------------------------
 
     def _start_what_may(self, now: float) -> None:
         for _ in range(_STARTS_A_TURN):
             if self._engine.in_flight >= self._engine.capacity:
+                return
+            if self._bandwidth.wait_seconds(now, self._engine.in_flight) > 0:
                 return
             popped = self._politeness.pop(now)
             if popped is None:
@@ -110,6 +141,10 @@ class FetchLoop:
 
     def _start_page(self, state: HostState[Work], work: PageWork) -> None:
         parts = self._parts
+        if parts.control.is_excluded(work.url):
+            self._politeness.put_back(state)
+            self._skip(work, SkipReason.EXCLUDED)
+            return
         refusal = self._refusal(work)
         if refusal is None:
             key = work.robots_key
@@ -117,7 +152,7 @@ class FetchLoop:
             if not parts.gate.is_known(key, now):
                 self._politeness.push_front(state.name, work)
                 self._politeness.hold(state.name)
-                robots = RobotsWork(key, f"{work.scheme}://{work.host}/robots.txt", work.host)
+                robots = RobotsWork.first(key)
                 self._request(state, robots, robots.url, MAX_ROBOTS_BYTES)
                 return
             if key not in self._prepared:
@@ -162,9 +197,12 @@ class FetchLoop:
     def _wait_seconds(self) -> float:
         now = self._clock.monotonic_seconds()
         until = min(now + _LONGEST_WAIT_SECONDS, self._drain_at, self._checked_at + CHECK_SECONDS)
+        if self._paused_at is not None or self._doubted:
+            until = min(until, now + _DOUBT_SECONDS)
         wake_at = self._politeness.wake_at()
-        if wake_at is not None and self._engine.in_flight < self._engine.capacity:
-            until = min(until, wake_at)
+        if wake_at is not None and self._paused_at is None and self._engine.in_flight < self._engine.capacity:
+            paid_at = now + self._bandwidth.wait_seconds(now, self._engine.in_flight)
+            until = min(until, max(wake_at, paid_at))
         if self._engine.in_flight:
             return max(0.0, until - now)
         # An engine without work returns at once: wait here, not in circles.
@@ -175,26 +213,105 @@ class FetchLoop:
     # -- answers -----------------------------------------------------------------------
 
     def _handle(self, answers: list[EngineAnswer]) -> None:
+        if not self._uplink.is_watched:
+            for answer in answers:
+                self._settle(answer)
+            return
+        now = self._clock.monotonic_seconds()
         for answer in answers:
+            failed = is_network_failure(answer)
+            self._uplink.note(answer.request.host, now, failed)
+            if failed:
+                self._doubted.append(answer)
+            else:
+                self._settle(answer)
+        if not all(map(is_network_failure, answers)) and not self._uplink.most_fail():
+            self._believe()
+
+    def _settle(self, answer: EngineAnswer) -> None:
+        """An answer that counts."""
+        work = answer.request.work
+        assert isinstance(work, PageWork | RobotsWork)
+        self._asking.pop(id(work), None)
+        self._bandwidth.received(answer.body.size_bytes)
+        state = self._politeness.host(work.host)
+        self._parts.answers.handle(work, answer, state)
+        answer.body.close()
+        if state.is_given_up and state.remaining:
+            self._give_back(state.name, SkipReason.HOST_ERRORS)
+
+    # -- the uplink --------------------------------------------------------------------
+
+    def _watch_uplink(self) -> None:
+        """Find out whose fault doubted failures are; pause while it is ours."""
+        if not self._doubted and self._paused_at is None:
+            return
+        now = self._clock.monotonic_seconds()
+        fault = self._uplink.judge(now)
+        if self._paused_at is not None:
+            self._take_back()
+        if fault is Fault.HOSTS:
+            self._believe()
+            if self._paused_at is not None:
+                _log.warning("The uplink is back after %.0f s.", now - self._paused_at)
+                self._paused_at = None
+        elif fault is Fault.OURS:
+            self._take_back()
+            if self._paused_at is None:
+                _log.warning("Hosts and the control address fail: our uplink is down; fetching pauses.")
+                self._paused_at = now
+                self._uplink.forget()
+                self._parts.resolver.forget_failures()
+        if self._paused_at is not None and now - self._paused_at >= self._patience_seconds:
+            self._stop_reason = SkipReason.NETWORK_DOWN
+
+    def _believe(self) -> None:
+        """The doubted failures are the hosts' own."""
+        doubted, self._doubted = self._doubted, []
+        for answer in doubted:
+            self._settle(answer)
+
+    def _take_back(self) -> None:
+        """The doubted failures were ours: what failed is asked for again, and counts against nobody."""
+        doubted, self._doubted = self._doubted, []
+        for answer in doubted:
             work = answer.request.work
             assert isinstance(work, PageWork | RobotsWork)
             self._asking.pop(id(work), None)
-            state = self._politeness.host(work.host)
-            self._parts.answers.handle(work, answer, state)
             answer.body.close()
-            if state.is_given_up and state.remaining:
-                self._give_back(state.name, SkipReason.HOST_ERRORS)
+            state = self._politeness.host(work.host)
+            self._politeness.undone(state, self._clock.monotonic_seconds())
+            if isinstance(work, PageWork):
+                self._parts.answers.forget(work)
+                self._politeness.push_front(state.name, work)
+            else:
+                self._politeness.push_urgent(state.name, work)
 
     # -- giving back -------------------------------------------------------------------
+
+    def _skip(self, work: PageWork, reason: SkipReason) -> None:
+        self._parts.recorder.skipped(work.planned, reason)
+        self._parts.book.note_deferred(work.planned.host)
 
     def _give_back(self, host: str, reason: SkipReason) -> None:
         """Turn what is left of a host into skips; robots.txt files looked for there are unreachable."""
         for work in self._politeness.drop(host):
             if isinstance(work, PageWork):
-                self._parts.recorder.skipped(work.planned, reason)
-                self._parts.book.note_deferred(work.planned.host)
+                self._skip(work, reason)
             else:
                 self._parts.answers.robots_failed(work, f"the host {host} is not asked any more ({reason.value})")
+
+    def _give_back_late(self) -> None:
+        """Give back hosts that can't be asked before the deadline: to wait for them would be idle."""
+        for state in list(self._politeness.hosts()):
+            ready_at = state.ready_at()
+            if ready_at is None or ready_at < self._drain_at:
+                continue
+            if state.backoff_level and state.next_at >= self._drain_at:
+                state.blocked_until = max(state.next_at, state.blocked_until or 0.0)
+                self._give_back(state.name, SkipReason.BLOCKED)
+            else:
+                self._give_back(state.name, SkipReason.DEADLINE)
 
     def _give_back_blocked(self) -> None:
         for state in list(self._politeness.hosts()):
@@ -203,15 +320,20 @@ class FetchLoop:
 
     def _drain(self, reason: SkipReason) -> None:
         """Start nothing more, wait a little for what is in flight, give back the rest."""
+        if reason is not SkipReason.NETWORK_DOWN:
+            self._believe()
         until = self._clock.monotonic_seconds() + DRAIN_SECONDS
         while self._engine.in_flight and (left_seconds := until - self._clock.monotonic_seconds()) > 0:
             self._handle(self._engine.poll(min(left_seconds, _LONGEST_WAIT_SECONDS)))
+        if reason is SkipReason.NETWORK_DOWN:
+            self._take_back()
+        else:
+            self._believe()
         self._parts.answers.is_closing = True
         for state in list(self._politeness.hosts()):
             self._give_back(state.name, reason)
         for work in self._asking.values():
-            self._parts.recorder.skipped(work.planned, reason)
-            self._parts.book.note_deferred(work.planned.host)
+            self._skip(work, reason)
         self._asking.clear()
 
     # -- every ten seconds -------------------------------------------------------------
@@ -223,6 +345,7 @@ class FetchLoop:
             self._stop_reason = SkipReason.OPERATOR
         elif self._parts.control.refresh(self._clock.now()):
             self._give_back_blocked()
+        self._give_back_late()
         self._write_progress()
 
     def _write_progress(self) -> None:

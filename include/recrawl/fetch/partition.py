@@ -9,7 +9,9 @@ from random import Random
 from recrawl.clock import Clock
 from recrawl.config.model import Configuration
 from recrawl.fetch.answers import AnswerHandler
+from recrawl.fetch.back_queues import QueueRoom
 from recrawl.fetch.control import Control
+from recrawl.fetch.delays import PolitenessSettings
 from recrawl.fetch.dns import Resolver, host_name
 from recrawl.fetch.engines import make_engine
 from recrawl.fetch.guard import AddressPolicy
@@ -17,14 +19,24 @@ from recrawl.fetch.journal import JOURNAL_SUFFIX, WARC_SUFFIX, PartitionHistory,
 from recrawl.fetch.loop import FetchLoop, LoopParts, monotonic_at
 from recrawl.fetch.ownership import Ownership, SpoolLock
 from recrawl.fetch.parts import PartSpool, next_attempt, spool_folder
-from recrawl.fetch.politeness import Politeness, PolitenessSettings
+from recrawl.fetch.politeness import Politeness
 from recrawl.fetch.progress import ProgressFile
 from recrawl.fetch.recorder import Recorder, Tally
 from recrawl.fetch.redirects import Redirects
 from recrawl.fetch.robots_gate import RobotsGate, StoredRobots
 from recrawl.fetch.salvage import salvage_spool
+from recrawl.fetch.spill import SpillFile
 from recrawl.fetch.visits import HostBook
-from recrawl.fetch.work import HostRecord, PageWork, PartitionSummary, PartitionTask, PlannedUrl, Work
+from recrawl.fetch.work import (
+    HostRecord,
+    KnownHost,
+    PageWork,
+    PartitionSummary,
+    PartitionTask,
+    PlanItem,
+    PlannedUrl,
+    Work,
+)
 from recrawl.rounds import moment_of
 from recrawl.storage import Store
 from recrawl.tables.vocabulary import SkipReason
@@ -33,17 +45,29 @@ from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import UrlFilters
 from recrawl.urls.keys import url_id
 
-__all__ = ["HostRecord", "PartitionSummary", "PartitionTask", "PlannedUrl", "StoredRobots", "run_partition"]
+__all__ = [
+    "HostRecord",
+    "KnownHost",
+    "PartitionSummary",
+    "PartitionTask",
+    "PlannedUrl",
+    "StoredRobots",
+    "run_partition",
+]
+
+#: URLs of a host that are handed to its back queue at once.
+_MAX_PUSHED = 1_000
 
 
-def run_partition(task: PartitionTask, plan: Iterable[PlannedUrl], clock: Clock, rng: Random) -> PartitionSummary:
+def run_partition(task: PartitionTask, plan: Iterable[PlanItem], clock: Clock, rng: Random) -> PartitionSummary:
     """Settle every URL of a partition's plan: one final row in `fetches`, or one row in `skips`.
 
     Goes on from what earlier attempts published or left in the spool of this machine.
 
     Args:
         task: the partition.
-        plan: its URLs, those of a host in the order of `rank_in_host`; read once, to its end.
+        plan: its URLs, those of a host in the order of `rank_in_host`, what is known of a host before
+            them; read once, to its end. Best sorted by host.
         clock: the machine's clocks.
         rng: for jitter.
 
@@ -99,18 +123,19 @@ class _Attempt:
         self._clock = clock
         self._ownership = ownership
         self._attempt = attempt
-        self._history = PartitionHistory.load(store, task.round_id, task.partition)
+        self._spill = SpillFile(folder)
+        self._gate = RobotsGate(configuration, self._spill)
+        self._history = PartitionHistory.load(store, task.round_id, task.partition, self._gate.restore)
+        self._hosts: dict[str, HostRecord] = {}
         self._tally = Tally()
-        self._control = Control(store, task.round_id, task.blocked_hosts)
+        self._control = Control(store, task.round_id, task.blocked_hosts, task.excluded_prefixes)
         self._policy = AddressPolicy.of(configuration)
         self._resolver = Resolver(configuration.dns, clock)
         self._politeness: Politeness[Work] = Politeness(
-            PolitenessSettings.of(configuration.fetch), rng, self._policy.is_allowed_private
+            PolitenessSettings.of(configuration.fetch), rng, self._policy.is_allowed_private, QueueRoom(self._spill)
         )
-        self._gate = RobotsGate(configuration, task.robots)
-        for row in self._history.robots.values():
-            self._gate.restore(row)
-        self._book = HostBook(task.round_id, task.hosts, self._history.hosts)
+        self._drain_at = monotonic_at(task.deadline, clock)
+        self._book = HostBook(task.round_id, self._hosts, self._history.hosts)
         self._spool = PartSpool(
             store, folder, PartName(task.round_id, task.partition, attempt, 1), configuration.fetch,
             _warcinfo(configuration, task.round_id), clock,
@@ -123,7 +148,7 @@ class _Attempt:
         self._domains: set[str] = set()
         self._folder = folder
 
-    def run(self, plan: Iterable[PlannedUrl]) -> tuple[Tally, list[str]]:
+    def run(self, plan: Iterable[PlanItem]) -> tuple[Tally, list[str]]:
         """Run the attempt to its end."""
         try:
             self._control.refresh(self._clock.now())
@@ -133,9 +158,10 @@ class _Attempt:
             self._spool.publish()
         except BaseException:
             self._spool.abandon()
-            self._resolver.close()
             raise
-        self._resolver.close()
+        finally:
+            self._resolver.close()
+            self._spill.close()
         return self._tally, self._spool.published
 
     def _fetch(self) -> None:
@@ -145,17 +171,18 @@ class _Attempt:
             configuration.fetch.max_redirects, Canonicalizer.from_settings(configuration.urls),
             UrlFilters.from_settings(configuration.urls, moment_of(task.round_id).date()), task.scope,
             self._planned, self._claimed, self._domains,
-            lambda host: self._control.is_blocked(host) or self._is_given_up(host),
+            lambda host: self._control.is_blocked(host) or self._is_given_up(host), self._control.is_excluded,
         )  # fmt: skip
         answers = AnswerHandler(
             task.round_id, clock, self._policy, self._politeness, self._gate, self._book, self._recorder, redirects,
-            self._tally, self._enrol,
+            self._tally, self._enrol, configuration.fetch.robots_tries,
         )  # fmt: skip
         engine = make_engine(configuration, clock, str(self._folder), self._resolver)
         progress = ProgressFile(self._store, task.round_id, task.partition, clock)
         parts = LoopParts(
             configuration, clock, task.deadline, engine, self._policy, self._politeness, self._gate, self._book,
             self._spool, self._recorder, self._tally, self._control, self._ownership, progress, answers,
+            self._resolver,
         )  # fmt: skip
         try:
             FetchLoop(parts).run()
@@ -163,36 +190,57 @@ class _Attempt:
             engine.close()
 
     def _is_given_up(self, host: str) -> bool:
-        return self._politeness.host(host).is_given_up
+        state = self._politeness.host(host)
+        return state.is_given_up or state.next_at >= self._drain_at
 
-    def _queue(self, plan: Iterable[PlannedUrl]) -> None:
-        """Put the plan into the back queues; what is settled already is only counted."""
-        for planned in plan:
+    def _queue(self, plan: Iterable[PlanItem]) -> None:
+        """Put the plan into the back queues, host by host; what is settled already is only counted."""
+        host = ""
+        waiting: list[tuple[float, Work]] = []
+        for item in plan:
+            if isinstance(item, KnownHost):
+                self._take_in(item)
+                continue
+            if waiting and (item.host != host or len(waiting) >= _MAX_PUSHED):
+                self._politeness.push(host, waiting)
+                waiting = []
+            host = item.host
             self._tally.planned += 1
-            self._planned.add(planned.url_id)
-            self._domains.add(registered_domain(planned.host))
-            if planned.url_id in self._history.settled:
-                self._count_settled(planned.url_id)
+            self._planned.add(item.url_id)
+            self._domains.add(registered_domain(host))
+            if item.url_id in self._history.settled:
+                self._count_settled(item.url_id)
             elif self._task.drained:
-                self._recorder.skipped(planned, SkipReason.OPERATOR)
-                self._book.note_deferred(planned.host)
+                self._recorder.skipped(item, SkipReason.OPERATOR)
+                self._book.note_deferred(host)
+            elif self._is_blocked_for_good(host):
+                self._recorder.skipped(item, SkipReason.BLOCKED)
+                self._book.note_deferred(host)
             else:
-                self._queue_one(planned)
+                self._queue_one(item, waiting)
+        if waiting:
+            self._politeness.push(host, waiting)
         self._claimed -= self._planned
 
-    def _queue_one(self, planned: PlannedUrl) -> None:
-        self._enrol(planned.host)
-        blocked_until = self._politeness.host(planned.host).blocked_until
-        if blocked_until is not None and blocked_until >= monotonic_at(self._task.deadline, self._clock):
-            self._recorder.skipped(planned, SkipReason.BLOCKED)
-            self._book.note_deferred(planned.host)
-            return
+    def _take_in(self, known: KnownHost) -> None:
+        if known.record is not None:
+            self._hosts[known.host] = known.record
+        for scheme, robots in known.robots:
+            self._gate.learn((scheme, known.host), robots)
+
+    def _is_blocked_for_good(self, host: str) -> bool:
+        """Whether the host may not be asked before the deadline."""
+        self._enrol(host)
+        blocked_until = self._politeness.host(host).blocked_until
+        return blocked_until is not None and blocked_until >= self._drain_at
+
+    def _queue_one(self, planned: PlannedUrl, waiting: list[tuple[float, Work]]) -> None:
         not_before = 0.0 if planned.earliest_at is None else monotonic_at(planned.earliest_at, self._clock)
         hop_row = self._history.pending_hops.get(planned.url_id)
         if hop_row is None or not hop_row["redirect_url"]:
             attempt = 1 + self._history.tries.get(planned.url_id, 0)
             work = PageWork(planned, attempt, 0, planned.url_id, planned.url, planned.request_url, planned.host)
-            self._politeness.push(planned.host, work, not_before)
+            waiting.append((not_before, work))
             return
         # An earlier attempt published the redirect but not what it led to.
         target = hop_row["redirect_url"]
@@ -203,7 +251,7 @@ class _Attempt:
             (planned.request_url,),
         )  # fmt: skip
         self._enrol(work.host)
-        self._politeness.push(work.host, work, not_before)
+        self._politeness.push(work.host, [(not_before, work)])
 
     def _count_settled(self, planned_id: int) -> None:
         if planned_id in self._history.skipped:
@@ -220,7 +268,7 @@ class _Attempt:
         known = self._resolver.known(host_name(host)) if not self._policy.is_proxied else None
         if known is not None and known[0]:
             state.ip = known[0][0]
-        record = self._task.hosts.get(host)
+        record = self._hosts.get(host)
         if record is not None:
             state.crawl_delay_seconds = record.crawl_delay_seconds
             state.adaptive_delay_seconds = record.adaptive_delay_seconds

@@ -30,11 +30,16 @@ from recrawl.fetch.journal import (
 )
 from recrawl.storage import Store
 from recrawl.warc.cdxj import write_cdxj
-from recrawl.warc.records import Exchange, PartSummary, RecordPlace
+from recrawl.warc.records import Exchange, Lookup, PartSummary, RecordPlace
 from recrawl.warc.writer import PartWriter
 
 #: Lines of "WARC bytes, journal bytes", one a flush.
 MARKS_SUFFIX = ".marks"
+
+#: What the records of a capture take besides URL, heads, body and metadata, at most.
+_RECORD_OVERHEAD_BYTES = 8_192
+#: How often its records name its URL, at most.
+_URL_MENTIONS = 4
 
 #: Rows held back at most until WARC and journal are flushed.
 MAX_BUFFERED_ROWS = 2_000
@@ -114,6 +119,7 @@ class PartSpool:
         self._before_publish = before_publish
         self._writer: PartWriter | None = None
         self._journal: IO[bytes] | None = None
+        self._looked_up: set[str] = set()
         self._lines: list[bytes] = []
         self._closed_warc_bytes = 0
         self._flushed_at = self._opened_at = clock.monotonic_seconds()
@@ -124,11 +130,31 @@ class PartSpool:
         """The published name of the open part's WARC file."""
         return self._part.stored(WARC_SUFFIX)
 
-    def write(self, exchange: Exchange) -> RecordPlace:
-        """Write a capture into the open part. Raises WarcError."""
+    def write(self, exchange: Exchange, lookup: Lookup | None = None) -> RecordPlace:
+        """Write a capture into the open part, or into the next one where that would grow too long.
+
+        Args:
+            lookup: what the host's name resolved to; written once a part.
+
+        Raises:
+            WarcError: the capture can't be stored.
+        """
+        if self._writer is not None and self._writer.entries and self._would_pass_limit(exchange):
+            self.publish()
         if self._writer is None:
             self._writer = PartWriter(self._path(WARC_SUFFIX), self._warcinfo, self._clock.now())
+            self._looked_up.clear()
+        if lookup is not None and lookup.name not in self._looked_up:
+            self._looked_up.add(lookup.name)
+            self._writer.write_lookup(lookup)
         return self._writer.write(exchange)
+
+    def _would_pass_limit(self, exchange: Exchange) -> bool:
+        assert self._writer is not None
+        body_bytes = 0 if exchange.revisit else exchange.body_bytes
+        record_bytes = body_bytes + len(exchange.response_head) + len(exchange.request_head) + _RECORD_OVERHEAD_BYTES
+        record_bytes += _URL_MENTIONS * len(exchange.url) + sum(map(len, exchange.metadata.values()))
+        return self._writer.bytes_written + record_bytes > self._settings.warc_file_bytes
 
     def add_row(self, table: str, row: Row) -> None:
         """A row for the journal; it is on disk after the next flush."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recrawl.config.model import Configuration
-from recrawl.fetch.capture import Digests, digests_of, exchange_of, sniffed_type
+from recrawl.fetch.capture import Digests, digests_of, exchange_of, lookup_of, sniffed_type, timings_of
 from recrawl.fetch.engine import EngineAnswer
 from recrawl.fetch.heads import ResponseHeaders
 from recrawl.fetch.journal import Row, time_text
@@ -79,9 +79,14 @@ class Recorder:
         payload = digests.payload
         if revisit is not None and revisit.profile == "server-not-modified":
             payload = (planned.last_payload_digest if planned else None) or ""
-        metadata["fetchTimeMs"] = str(round(answer.total_seconds * 1000))
-        exchange = exchange_of(answer, payload, answer.truncated, revisit, metadata)
-        place = self._spool.write(exchange)
+        # Behind a proxy, the address is the proxy's and the name is its to resolve.
+        is_direct = not self._fetch.proxy
+        content_type = (sniffed_type(None, digests.start) or "") if is_ftp_file else ""
+        exchange = exchange_of(
+            answer, payload, answer.truncated, revisit, metadata | timings_of(answer),
+            answer.ip if is_direct else None, content_type,
+        )  # fmt: skip
+        place = self._spool.write(exchange, lookup_of(answer) if is_direct else None)
         return Capture(headers, digests, place, self._spool.warc_file, revisit)
 
     def answered(

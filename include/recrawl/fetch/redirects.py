@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import UrlFilters
 from recrawl.urls.keys import url_id
 from recrawl.urls.scope import ScopeSet
+
+#: What stands before the host of an address, however badly it is written.
+_CREDENTIALS = re.compile(r"[/\\\\]{2,}[^/\\\\?#]*@")
 
 
 class Hop(NamedTuple):
@@ -30,6 +34,11 @@ class Hop(NamedTuple):
     detail: str = ""
 
 
+def shown(location: str) -> str:
+    """A Location header for people: quoted, cut, and without the credentials that it may carry."""
+    return repr(_CREDENTIALS.sub("//", location)[:200])
+
+
 class Redirects:
     """Follows redirects within the partition; each target once a round.
 
@@ -40,11 +49,13 @@ class Redirects:
         domains: registered domains of the planned hosts. Other hosts belong to other tasks, and
             a host is never contacted by two.
         is_closed: whether a host is blocked or was given up.
+        is_excluded: whether a person excluded a URL.
     """
 
     def __init__(
         self, max_redirects: int, canonicalizer: Canonicalizer, filters: UrlFilters, scope: ScopeSet,
         planned: set[int], claimed: set[int], domains: set[str], is_closed: Callable[[str], bool],
+        is_excluded: Callable[[str], bool],
     ) -> None:  # fmt: skip
         self._max_redirects = max_redirects
         self._canonicalizer = canonicalizer
@@ -54,6 +65,7 @@ class Redirects:
         self._claimed = claimed
         self._domains = domains
         self._is_closed = is_closed
+        self._is_excluded = is_excluded
 
     def resolve(self, location: str, base: str) -> tuple[str, str] | None:
         """(canonical URL, URL as requested) of a Location header; None when it can't be requested."""
@@ -67,7 +79,7 @@ class Redirects:
         """Decide on a redirect; a target that is to be followed is claimed."""
         resolved = self.resolve(location, work.request_url)
         if resolved is None:
-            return Hop(Outcome.INVALID_URL, None, None, f"The redirect's target {location[:200]!r} can't be requested.")
+            return Hop(Outcome.INVALID_URL, None, None, f"The redirect's target {shown(location)} can't be requested.")
         target, request_url = resolved
         chain = (*work.chain, work.request_url)
         if request_url in chain:
@@ -92,6 +104,8 @@ class Redirects:
                 return "Not followed: the target was fetched already."
         if not self._scope.allows(target):
             return "Not followed: out of scope."
+        if self._is_excluded(target):
+            return "Not followed: a person excluded the target."
         rejection = self._filters.check(target, work.planned.depth)
         if rejection is not None:
             return f"Not followed: {rejection.filter.value}. {rejection.reason}"

@@ -128,17 +128,23 @@ def _guarded_connection(host: str, port: int, timeout_seconds: float) -> socket.
     transfer.dns_seconds = _current.clock.monotonic_seconds() - begin
     problem: OSError = _RefusedError(f"{host} has no address.")
     for address in addresses:
+        if transfer.is_overdue:
+            raise TimeoutError("The transfer was cut.")
         refusal = _current.policy.connect_refusal(address)
         if refusal is not None:
             problem = _RefusedError(refusal)
             continue
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        connection.settimeout(timeout_seconds)
+        transfer.socket = connection  # from here on the connecting can be cut, too
         try:
-            connection = socket.create_connection((address, port), timeout_seconds)
+            connection.connect((address, port))
         except OSError as error:
+            connection.close()
             problem = error
             continue
         transfer.connect_seconds = _current.clock.monotonic_seconds() - begin
-        transfer.socket = connection
         return connection
     raise problem
 
@@ -219,6 +225,7 @@ class RequestsEngine:
 
     def close(self) -> None:
         for transfer in list(self._transfers):
+            transfer.is_overdue = True
             _shut(transfer)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._session.close()

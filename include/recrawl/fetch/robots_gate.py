@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from recrawl.config.model import Configuration
 from recrawl.fetch.journal import Row, parse_time, time_text
+from recrawl.fetch.spill import Place, SpillFile
 from recrawl.robots.lines import MAX_BYTES
 from recrawl.robots.policy import RobotsLifetimes, judge, stands_in
 from recrawl.robots.rules import RobotsRules
@@ -28,10 +28,13 @@ MAX_ROBOTS_BYTES = MAX_BYTES
 #: An answer holds this long at least, whatever lifetimes are configured: one fetch must serve.
 _LEAST_LIFE = timedelta(seconds=60)
 
-_MAX_PARSED = 2_000
-_MAX_PARSED_BYTES = 16 << 20
-#: Longer files are held compressed while they are not in use.
-_COMPRESS_FROM_BYTES = 4_096
+#: Of the files held parsed, long and ordinary ones apart, so that a few huge ones can't push all
+#: others out. Rules take some thirty times the bytes of their lines: 130 MB at most.
+_MAX_LONG_PARSED_BYTES = 2 << 20
+_MAX_PARSED_BYTES = 5 << 19
+_LONG_BYTES = 32 * 1024
+#: What even an empty file takes, in the same measure.
+_LEAST_BYTES = 100
 
 RobotsKey = tuple[str, str]
 
@@ -72,26 +75,20 @@ class Verdict(NamedTuple):
 
 
 class _Entry:
-    """The file in force for one scheme and authority."""
+    """The file in force for one scheme and authority; its text lies in the scratch file."""
 
-    __slots__ = ("_packed", "digest", "expires_at", "failure", "failure_detail", "fetched_at", "is_allow_all")
+    __slots__ = ("digest", "expires_at", "failure", "failure_detail", "fetched_at", "is_allow_all", "place")
 
     def __init__(
-        self, body: bytes | None, digest: str | None, expires_at: datetime, fetched_at: datetime, is_allow_all: bool
+        self, place: Place | None, digest: str | None, expires_at: datetime, fetched_at: datetime, is_allow_all: bool
     ) -> None:
-        is_long = body is not None and len(body) >= _COMPRESS_FROM_BYTES
-        self._packed = (is_long, zlib.compress(body, 1) if is_long and body is not None else body)
+        self.place = place
         self.digest = digest
         self.expires_at = expires_at
         self.fetched_at = fetched_at
         self.is_allow_all = is_allow_all
         self.failure: Outcome | None = None
         self.failure_detail = ""
-
-    @property
-    def body(self) -> bytes | None:
-        is_packed, data = self._packed
-        return zlib.decompress(data) if is_packed and data is not None else data
 
 
 class RobotsFetch(NamedTuple):
@@ -114,22 +111,63 @@ class RobotsFetch(NamedTuple):
     redirect_target: str | None = None
 
 
+class _ParsedRules:
+    """Rules in use by the digest of their file, which many hosts share.
+
+    The longest unused ones are dropped when the bytes of the files pass a bound.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._rules: OrderedDict[str, tuple[RobotsRules, int]] = OrderedDict()
+        self._size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def get(self, digest: str) -> RobotsRules | None:
+        found = self._rules.get(digest)
+        if found is None:
+            return None
+        self._rules.move_to_end(digest)
+        return found[0]
+
+    def put(self, digest: str, rules: RobotsRules, size_bytes: int) -> None:
+        self._rules[digest] = rules, size_bytes
+        self._size_bytes += size_bytes
+        while len(self._rules) > 1 and self._size_bytes > self._max_bytes:
+            _, (_, dropped_bytes) = self._rules.popitem(last=False)
+            self._size_bytes -= dropped_bytes
+
+
 class RobotsGate:
     """The robots.txt files of a fetch task.
 
     Args:
         configuration: agent name and lifetimes.
-        stored: files known before.
+        spill: holds the files; the rules of those in use are in memory too.
     """
 
-    def __init__(self, configuration: Configuration, stored: Mapping[RobotsKey, StoredRobots]) -> None:
+    def __init__(self, configuration: Configuration, spill: SpillFile | None = None) -> None:
         self._agent = configuration.agent.name
         self._lifetimes = RobotsLifetimes.from_settings(configuration.fetch)
+        self._spill = spill or SpillFile()
         self._entries: dict[RobotsKey, _Entry] = {}
-        self._parsed: OrderedDict[RobotsKey, tuple[RobotsRules, int]] = OrderedDict()
-        self._parsed_bytes = 0
-        for key, robots in stored.items():
-            self._entries[key] = self._entry_of(robots)
+        self._parsed = _ParsedRules(_MAX_PARSED_BYTES)
+        self._long_parsed = _ParsedRules(_MAX_LONG_PARSED_BYTES)
+
+    def learn(self, key: RobotsKey, stored: StoredRobots) -> None:
+        """Take in a file that was known before the round; what this round found out stays in force."""
+        entry, found = self._entry_of(stored), self._entries.get(key)
+        if found is not None:
+            if found.failure is None or found.digest is not None or entry.digest is None:
+                return
+            entry.expires_at, entry.failure, entry.failure_detail = (
+                found.expires_at,
+                found.failure,
+                found.failure_detail,
+            )
+        self._entries[key] = entry
 
     def is_known(self, key: RobotsKey, now: datetime) -> bool:
         """Whether the file is at hand and has not expired."""
@@ -142,7 +180,7 @@ class RobotsGate:
         if entry.is_allow_all:
             return Verdict(None, entry.digest, "")
         if entry.digest is not None and (entry.failure is None or stands_in(entry.fetched_at, now, self._lifetimes)):
-            decision = self._rules(key, entry).decide(url)
+            decision = self._rules(entry).decide(url)
             outcome = None if decision.allowed else Outcome.ROBOTS_DENIED
             return Verdict(outcome, entry.digest, decision.rule)
         # A name that does not resolve and an address that is refused say more than that the file is missing.
@@ -155,7 +193,14 @@ class RobotsGate:
         entry = self._entries.get(key)
         if entry is None or entry.is_allow_all or entry.digest is None:
             return None
-        return self._rules(key, entry).crawl_delay_seconds
+        return self._rules(entry).crawl_delay_seconds
+
+    def can_stand_in(self, key: RobotsKey, now: datetime) -> bool:
+        """Whether rules fetched earlier may be used while the file is unreachable."""
+        entry = self._entries.get(key)
+        if entry is None or entry.digest is None or entry.is_allow_all:
+            return False
+        return stands_in(entry.fetched_at, now, self._lifetimes)
 
     def digest_and_expiry(self, key: RobotsKey) -> tuple[str | None, datetime] | None:
         """Digest and expiry of the file in force; None when there is none."""
@@ -167,7 +212,6 @@ class RobotsGate:
         outcome, expires_at = judge(fetch.status, fetch.fetched_at, self._lifetimes)
         expires_at = max(expires_at, fetch.fetched_at + _LEAST_LIFE)
         body = digest = None
-        self._forget_parsed(key)
         if outcome is RobotsOutcome.UNREACHABLE:
             entry = self._entries.get(key)
             if entry is None or entry.is_allow_all:
@@ -179,7 +223,7 @@ class RobotsGate:
             is_allow_all = outcome is RobotsOutcome.ALLOW_ALL
             if not is_allow_all:
                 body, digest = fetch.body, sha256(fetch.body).hexdigest()
-            entry = _Entry(body, digest, expires_at, fetch.fetched_at, is_allow_all)
+            entry = _Entry(self._kept(body), digest, expires_at, fetch.fetched_at, is_allow_all)
         self._entries[key] = entry
         return {
             "round_id": round_id,
@@ -203,38 +247,30 @@ class RobotsGate:
             parse_time(row["expires_at"]), parse_time(row["fetched_at"]),
         )  # fmt: skip
         before = self._entries.get(key)
-        self._forget_parsed(key)
         if robots.outcome is RobotsOutcome.UNREACHABLE and before is not None and before.digest is not None:
             before.expires_at = robots.expires_at
             before.failure = Outcome.ROBOTS_UNAVAILABLE
             return
         self._entries[key] = self._entry_of(robots)
 
-    @staticmethod
-    def _entry_of(robots: StoredRobots) -> _Entry:
+    def _entry_of(self, robots: StoredRobots) -> _Entry:
         body = None if robots.body is None else robots.body.encode("utf-8", "surrogatepass")
         digest = (robots.digest or sha256(body).hexdigest()) if body is not None else None
         is_allow_all = robots.outcome is RobotsOutcome.ALLOW_ALL
-        entry = _Entry(body, digest, robots.expires_at, robots.fetched_at, is_allow_all)
+        entry = _Entry(self._kept(body), digest, robots.expires_at, robots.fetched_at, is_allow_all)
         if robots.outcome is RobotsOutcome.UNREACHABLE:
             entry.failure = Outcome.ROBOTS_UNAVAILABLE
         return entry
 
-    def _rules(self, key: RobotsKey, entry: _Entry) -> RobotsRules:
-        found = self._parsed.get(key)
-        if found is not None:
-            self._parsed.move_to_end(key)
-            return found[0]
-        body = entry.body or b""
-        rules = RobotsRules.parse(body, self._agent)
-        self._parsed[key] = rules, len(body)
-        self._parsed_bytes += len(body)
-        while len(self._parsed) > 1 and (len(self._parsed) > _MAX_PARSED or self._parsed_bytes > _MAX_PARSED_BYTES):
-            _, (_, size_bytes) = self._parsed.popitem(last=False)
-            self._parsed_bytes -= size_bytes
-        return rules
+    def _kept(self, body: bytes | None) -> Place | None:
+        return self._spill.append(zlib.compress(body, 1)) if body else None
 
-    def _forget_parsed(self, key: RobotsKey) -> None:
-        found = self._parsed.pop(key, None)
-        if found is not None:
-            self._parsed_bytes -= found[1]
+    def _rules(self, entry: _Entry) -> RobotsRules:
+        digest = entry.digest or ""
+        rules = self._parsed.get(digest) or self._long_parsed.get(digest)
+        if rules is None:
+            body = zlib.decompress(self._spill.read(entry.place)) if entry.place is not None else b""
+            rules = RobotsRules.parse(body, self._agent)
+            pool = self._long_parsed if len(body) > _LONG_BYTES else self._parsed
+            pool.put(digest, rules, len(body) + _LEAST_BYTES)
+        return rules

@@ -15,7 +15,7 @@ from recrawl.fetch.robots_gate import RobotsGate, RobotsKey
 from recrawl.fetch.work import HostRecord, Work
 
 #: Times kept of each kind for the median, so that a host of 10,000 pages costs no more memory.
-_MAX_SAMPLES = 64
+_MAX_SAMPLES = 16
 
 
 @dataclass(slots=True)

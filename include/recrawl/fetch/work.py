@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from recrawl.config.model import Configuration
 from recrawl.fetch.robots_gate import RobotsKey, StoredRobots
@@ -45,16 +45,32 @@ class HostRecord:
     error_streak: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class KnownHost:
+    """What is known of a host; stands in the stream of a plan before the host's URLs.
+
+    Attributes:
+        record: its row of `hosts`; None for a new host.
+        robots: (scheme, file) pairs as known before the round.
+    """
+
+    host: str
+    record: HostRecord | None = None
+    robots: tuple[tuple[str, StoredRobots], ...] = ()
+
+
+PlanItem = PlannedUrl | KnownHost
+
+
 @dataclass(frozen=True)
 class PartitionTask:
     """One fetch partition of a round.
 
     Attributes:
         deadline: no request starts after it.
-        hosts: known hosts of the partition.
-        robots: (scheme, host) → the file known before the round.
         scope: what redirects may lead to.
         blocked_hosts: hosts and domains that are never contacted.
+        excluded_prefixes: URLs that begin so are never fetched.
         attempt_token: unique for this attempt; the owner file holds it.
         drained: fetch nothing; what is not settled becomes a skip `operator` (an abandoned round).
     """
@@ -63,11 +79,10 @@ class PartitionTask:
     partition: int
     configuration: Configuration
     deadline: datetime
-    hosts: Mapping[str, HostRecord]
-    robots: Mapping[RobotsKey, StoredRobots]
     scope: ScopeSet
     blocked_hosts: frozenset[str]
     attempt_token: str
+    excluded_prefixes: tuple[str, ...] = ()
     drained: bool = False
 
 
@@ -123,12 +138,24 @@ class PageWork:
 
 @dataclass(slots=True)
 class RobotsWork:
-    """A robots.txt to be asked for: `key` is whose, `url` and `host` where it is looked for now."""
+    """A robots.txt to be asked for: `key` is whose, `url` and `host` where it is looked for now.
+
+    Attributes:
+        hop: redirects behind it.
+        attempt: the try within the round, from 1.
+    """
 
     key: RobotsKey
     url: str
     host: str
     hop: int = 0
+    attempt: int = 1
+
+    @classmethod
+    def first(cls, key: RobotsKey, attempt: int = 1) -> Self:
+        """The file where RFC 9309 puts it."""
+        scheme, host = key
+        return cls(key, f"{scheme}://{host}/robots.txt", host, 0, attempt)
 
 
 Work = PageWork | RobotsWork

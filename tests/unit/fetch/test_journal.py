@@ -57,6 +57,7 @@ def test_history() -> None:
         return "fetches", {"planned_url_id": planned, "hop": hop, "final": final, "url_id": url, "attempt": 1}
 
     history = PartitionHistory()
+    robots: list[dict[str, object]] = []
     history.add(
         [
             fetched(1, 0, True, 1),
@@ -65,8 +66,11 @@ def test_history() -> None:
             fetched(3, 1, True, 30),
             ("skips", {"url_id": 4}),
             ("host_visits", {"host": "a", "last_access_at": "2026-11-30T03:00:00.000000Z", "error_streak": 2}),
-        ]
+            ("robots", {"host": "a"}),
+        ],
+        robots.append,
     )
+    assert robots == [{"host": "a"}]
     assert history.settled == {1, 3, 4}
     assert history.skipped == {4}
     assert history.fetched == {1, 2, 3, 30}

@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.fetch.politeness import (
-    FIRST_BACKOFF_SECONDS,
-    MIN_PUBLIC_DELAY_SECONDS,
-    Answered,
-    HostState,
-    Politeness,
-    PolitenessSettings,
-)
+from recrawl.fetch.delays import FIRST_BACKOFF_SECONDS, MIN_PUBLIC_DELAY_SECONDS, Answered, PolitenessSettings
+from recrawl.fetch.politeness import HostState, Politeness
 
 POLITE = PolitenessSettings(
     min_delay_seconds=2.0, max_delay_seconds=30.0, latency_factor=5.0, ip_gap_seconds=0.5,
@@ -52,7 +46,7 @@ def test_a_simulated_crawl_keeps_every_promise(
         politeness.host(host).ip = f"192.0.2.{ips[index]}"
         politeness.set_crawl_delay(host, delays[index])
         for rank in range(count):
-            politeness.push(host, f"{host}/{rank}")
+            politeness.push(host, [(0.0, f"{host}/{rank}")])
     now, turn = 0.0, 0
     seen: dict[str, list[str]] = defaultdict(list)
     host_free: dict[str, float] = {}
@@ -105,8 +99,8 @@ def enumerate_hosts(queues: list[int]) -> list[tuple[str, int]]:
 def test_the_gap(latency: float | None, crawl_delay: float | None, gap: float) -> None:
     politeness = selector()
     politeness.set_crawl_delay("a", crawl_delay)
-    politeness.push("a", "1")
-    politeness.push("a", "2")
+    politeness.push("a", [(0.0, "1")])
+    politeness.push("a", [(0.0, "2")])
     state = take(politeness, 0.0)
     politeness.finished(state, 10.0, Answered(latency))
     assert politeness.pop(10.0 + gap - 0.001) is None
@@ -156,8 +150,8 @@ def test_no_delay_means_no_waiting_where_that_is_allowed_and_a_second_elsewhere(
     off = PolitenessSettings(0.0, 30.0, 5.0, 0.5, 86_400.0, 5)
     private, public = selector(off, unclamped=True), selector(off)
     for politeness in (private, public):
-        politeness.push("a", "1")
-        politeness.push("a", "2")
+        politeness.push("a", [(0.0, "1")])
+        politeness.push("a", [(0.0, "2")])
         politeness.finished(take(politeness, 0.0), 1.0, Answered(0.1, ip="192.0.2.1"))
     assert take(private, 1.0).name == "a"
     assert public.pop(1.0 + MIN_PUBLIC_DELAY_SECONDS - 0.001) is None
@@ -166,7 +160,7 @@ def test_no_delay_means_no_waiting_where_that_is_allowed_and_a_second_elsewhere(
 
 def test_a_crawl_delay_counts_from_the_answer_that_brought_it() -> None:
     politeness = selector()
-    politeness.push("a", "1")
+    politeness.push("a", [(0.0, "1")])
     politeness.push_urgent("a", "robots")
     popped = politeness.pop(0.0)
     assert popped is not None and popped[1] == "robots"
@@ -178,7 +172,7 @@ def test_a_crawl_delay_counts_from_the_answer_that_brought_it() -> None:
 
 def test_a_held_host_starts_only_what_is_urgent() -> None:
     politeness = selector()
-    politeness.push("a", "page")
+    politeness.push("a", [(0.0, "page")])
     politeness.hold("a")
     assert politeness.pop(0.0) is None
     politeness.push_urgent("a", "robots")
@@ -192,20 +186,31 @@ def test_a_held_host_starts_only_what_is_urgent() -> None:
 
 def test_an_item_put_back_costs_no_gap() -> None:
     politeness = selector()
-    politeness.push("a", "denied")
-    politeness.push("a", "page")
+    politeness.push("a", [(0.0, "denied")])
+    politeness.push("a", [(0.0, "page")])
     politeness.put_back(take(politeness, 0.0))
     popped = politeness.pop(0.0)
     assert popped is not None and popped[1] == "page"
 
 
+def test_a_request_undone_counts_for_the_gap_alone() -> None:
+    politeness = selector()
+    politeness.push("a", [(0.0, "page")])
+    state = take(politeness, 0.0)
+    politeness.undone(state, 5.0)
+    politeness.push_front("a", "page")
+    assert (state.faults_in_a_row, state.backoff_level, state.is_given_up) == (0, 0, False)
+    assert politeness.pop(6.9) is None
+    assert take(politeness, 7.0).name == "a"
+
+
 def test_dropped_items_come_back_and_are_not_counted() -> None:
     politeness = selector()
     for item in ("1", "2"):
-        politeness.push("a", item)
+        politeness.push("a", [(0.0, item)])
     politeness.push_urgent("a", "robots")
     assert politeness.queued == 3
-    assert politeness.drop("a") == ["robots", "1", "2"]
+    assert list(politeness.drop("a")) == ["robots", "1", "2"]
     assert politeness.queued == 0
     assert politeness.pop(100.0) is None
 
@@ -214,7 +219,7 @@ def test_figures() -> None:
     politeness = selector()
     for host, count in (("a", 3), ("b", 1), ("c", 2)):
         for rank in range(count):
-            politeness.push(host, f"{host}{rank}")
+            politeness.push(host, [(0.0, f"{host}{rank}")])
     politeness.finished(take(politeness, 0.0), 0.0, Answered(0.1))
     take(politeness, 0.0)
     politeness.finished(politeness.host("c"), 0.0, Answered(None, is_fault=True, backs_off=True))

@@ -20,6 +20,7 @@ def redirects(planned: set[str] | None = None, scope: ScopeSet | None = None) ->
     return Redirects(
         3, Canonicalizer(), UrlFilters(Urls()), scope or ScopeSet([(Scope.ANYWHERE, START)]),
         {url_id(url) for url in planned or ()}, set(), {"a.test"}, lambda host: host == "closed.a.test",
+        lambda url: url.startswith("http://a.test/excluded/"),
     )  # fmt: skip
 
 
@@ -43,6 +44,7 @@ def test_a_target_is_followed_once_a_round() -> None:
     ("location", "detail"),
     [
         ("http://other.test/", "another fetch partition"),
+        ("/excluded/page", "excluded"),
         ("http://closed.a.test/", "blocked"),
         ("/planned", "planned itself"),
         ("/file.zip", "extension"),
@@ -79,3 +81,18 @@ def test_the_same_page_in_another_form_is_followed() -> None:
     hop = redirects({start}).next_hop(work(start), "/p?a=2&b=1&utm_source=x")
     assert hop.follow is not None
     assert hop.follow.request_url != start
+
+
+@pytest.mark.parametrize(
+    "location", ["http://me:secret@[bad/", "ftp2://me:secret@a.test/", "//me:secret@:99999/", "http:\\\\me:secret@a b/"]
+)
+def test_credentials_of_a_target_are_not_told(location: str) -> None:
+    hop = redirects().next_hop(work(), location)
+    assert hop.outcome is Outcome.INVALID_URL
+    assert "secret" not in hop.detail and "can't be requested" in hop.detail
+
+
+def test_credentials_of_a_target_are_dropped() -> None:
+    follow = redirects().next_hop(work(), "http://me:secret@a.test/next").follow
+    assert follow is not None
+    assert (follow.url, follow.request_url) == ("http://a.test/next", "http://a.test/next")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from recrawl.config.model import Configuration
 from recrawl.fetch.robots_gate import RobotsFetch, RobotsGate, StoredRobots
+from recrawl.fetch.spill import SpillFile
 from recrawl.tables.vocabulary import Outcome, RobotsOutcome
 
 NOW = datetime(2026, 11, 30, 3, 0, 0, tzinfo=UTC)
@@ -15,8 +17,25 @@ KEY = ("https", "a.test")
 RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 3\n"
 
 
-def gate(stored: dict[tuple[str, str], StoredRobots] | None = None) -> RobotsGate:
-    return RobotsGate(Configuration(), stored or {})
+#: Scratch files of one test, closed at its end.
+_spills: list[SpillFile] = []
+
+
+@pytest.fixture(autouse=True)
+def closes_scratch_files() -> Iterator[None]:
+    yield
+    while _spills:
+        _spills.pop().close()
+
+
+def gate(
+    stored: dict[tuple[str, str], StoredRobots] | None = None, configuration: Configuration | None = None
+) -> RobotsGate:
+    _spills.append(SpillFile())
+    robots = RobotsGate(configuration or Configuration(), _spills[-1])
+    for key, file in (stored or {}).items():
+        robots.learn(key, file)
+    return robots
 
 
 def stored(age: timedelta, expires_in: timedelta, outcome: RobotsOutcome = RobotsOutcome.RULES) -> StoredRobots:
@@ -104,6 +123,33 @@ def test_a_row_restores_what_it_was_made_from() -> None:
 
 def test_a_zero_lifetime_does_not_ask_without_end() -> None:
     configuration = Configuration.model_validate({"fetch": {"robots_ttl_seconds": 0, "robots_error_ttl_seconds": 0}})
-    robots = RobotsGate(configuration, {})
+    robots = gate(configuration=configuration)
     robots.accept(KEY, RobotsFetch(200, RULES, NOW), "r")
     assert robots.is_known(KEY, NOW + timedelta(seconds=30))
+
+
+def test_what_the_round_found_out_outweighs_what_was_known_before() -> None:
+    old = stored(timedelta(days=2), timedelta(seconds=-1))
+    fetched, failed = gate(), gate()
+    fetched.restore(gate().accept(KEY, RobotsFetch(404, b"", NOW), "r"))
+    fetched.learn(KEY, old)
+    assert fetched.judge_url(KEY, "https://a.test/private", NOW).outcome is None
+    failed.restore(gate().accept(KEY, RobotsFetch(503, b"", NOW), "r"))
+    failed.learn(KEY, old)  # unreachable in this round, but its old rules stand in
+    assert failed.is_known(KEY, NOW)
+    assert failed.can_stand_in(KEY, NOW)
+    assert failed.judge_url(KEY, "https://a.test/private", NOW).outcome is Outcome.ROBOTS_DENIED
+    assert failed.judge_url(KEY, "https://a.test/", NOW).outcome is None
+
+
+def test_parsed_rules_are_bounded_and_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recrawl.fetch.robots_gate._MAX_PARSED_BYTES", 1_000)
+    robots = gate()
+    keys = [("https", f"h{number}.test") for number in range(50)]
+    for number, key in enumerate(keys):
+        robots.accept(key, RobotsFetch(200, b"User-agent: *\nDisallow: /%d/\n" % number + b"#" * 90, NOW), "r")
+    for _ in range(2):
+        for number, key in enumerate(keys):
+            verdict = robots.judge_url(key, f"https://{key[1]}/{number}/", NOW)
+            assert (verdict.outcome, verdict.rule) == (Outcome.ROBOTS_DENIED, f"Disallow: /{number}/")
+    assert len(robots._parsed) < 10

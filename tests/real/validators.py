@@ -22,8 +22,13 @@ def by_our_check(path: Path) -> list[str]:
 
 
 def by_warcio(path: Path) -> list[str]:
-    """Complaints of `warcio check`."""
-    return _complaints([_program("warcio"), "check", str(path)])
+    """Complaints of `warcio check`.
+
+    Its way into Brotli breaks with the library that is installed here; without it, such bodies are
+    read as they are stored, and digests are those of stored bytes anyway.
+    """
+    program = "import sys; sys.modules['brotli'] = None; from warcio.cli import main; main()"
+    return _complaints([sys.executable, "-c", program, "check", str(path)])
 
 
 def by_jwarc(path: Path, jar: Path) -> list[str]:

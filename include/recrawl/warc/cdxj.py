@@ -15,6 +15,9 @@ from recrawl.urls.domains import surt
 from recrawl.warc.reader import StoredCapture, iterate, parse_response_head
 from recrawl.warc.records import RecordPlace
 
+#: Records that an index lists.
+INDEXED_TYPES = frozenset({"response", "revisit", "resource"})
+
 REVISIT_MIME = "warc/revisit"
 
 _SLASHES = re.compile(r"/{2,}")
@@ -29,7 +32,7 @@ class IndexEntry(NamedTuple):
     Attributes:
         offset: where its record begins, in bytes.
         length: its compressed length in bytes.
-        mime: the declared media type, `REVISIT_MIME` or "unk".
+        mime: the declared media type (a resource's own), `REVISIT_MIME` or "unk".
         digest: the labelled payload digest; empty when it is not known.
     """
 
@@ -43,11 +46,15 @@ class IndexEntry(NamedTuple):
 
 
 def index_entry(
-    url: str, place: RecordPlace, response_head: bytes, payload_digest: str, *, is_revisit: bool
+    url: str, place: RecordPlace, response_head: bytes, payload_digest: str, *, is_revisit: bool, content_type: str = ""
 ) -> IndexEntry:
-    """The entry of a capture that has just been written; the same as that of the record read back."""
+    """The entry of a capture that has just been written; the same as that of the record read back.
+
+    Args:
+        content_type: of the block, where there is no response head.
+    """
     status, http_headers = parse_response_head(response_head)
-    mime = REVISIT_MIME if is_revisit else _declared_mime(http_headers)
+    mime = REVISIT_MIME if is_revisit else _media_type(content_type) if content_type else _declared_mime(http_headers)
     return IndexEntry(url, place.date.astimezone(UTC), place.offset, place.length, mime, status, payload_digest)
 
 
@@ -65,7 +72,7 @@ def cdxj_lines(entries: Iterable[IndexEntry], warc_name: str) -> list[str]:
 
 
 def read_entries(warc_path: Path) -> list[IndexEntry]:
-    """The entries of a local WARC file's response and revisit records.
+    """The entries of a local WARC file's response, revisit and resource records.
 
     Raises:
         WarcError: the file can't be read.
@@ -75,7 +82,7 @@ def read_entries(warc_path: Path) -> list[IndexEntry]:
             return [
                 _entry(place, capture)
                 for place, capture in iterate(file, max_bytes=0)
-                if capture.record_type in ("response", "revisit")
+                if capture.record_type in INDEXED_TYPES
             ]
     except OSError as error:
         raise WarcError(f"The WARC file {warc_path} can't be read: {error.strerror}.") from None
@@ -96,12 +103,20 @@ def write_cdxj(entries: Iterable[IndexEntry], cdxj_path: Path, warc_name: str) -
 
 
 def _entry(place: RecordPlace, capture: StoredCapture) -> IndexEntry:
-    mime = REVISIT_MIME if capture.record_type == "revisit" else _declared_mime(capture.http_headers)
+    if capture.record_type == "revisit":
+        mime = REVISIT_MIME
+    elif capture.record_type == "resource":
+        mime = _media_type(capture.content_type)
+    else:
+        mime = _declared_mime(capture.http_headers)
     return IndexEntry(capture.url, place.date, place.offset, place.length, mime, capture.status, capture.payload_digest)
 
 
 def _declared_mime(http_headers: list[tuple[str, str]]) -> str:
-    content_type = next((value for name, value in http_headers if name.lower() == "content-type"), "")
+    return _media_type(next((value for name, value in http_headers if name.lower() == "content-type"), ""))
+
+
+def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower() or "unk"
 
 

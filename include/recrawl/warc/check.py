@@ -11,8 +11,9 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from recrawl.errors import WarcError
 from recrawl.warc.records import parse_warc_date
@@ -25,56 +26,137 @@ _RECORD_ID = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^<>\s]+>")
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NEEDS_URI = frozenset({"response", "resource", "request", "revisit", "conversion", "continuation"})
 _HASHES = {"sha1": "sha1", "sha256": "sha256", "md5": "md5"}
+_TRUNCATED_REASONS = frozenset({"length", "time", "disconnect", "unspecified"})
+
+#: Header fields (in lower case) and the types of records that must not have them (WARC 1.1, 5).
+_FORBIDDEN = {
+    "warc-target-uri": frozenset({"warcinfo"}),
+    "warc-ip-address": frozenset({"warcinfo", "conversion", "continuation"}),
+    "warc-concurrent-to": frozenset({"warcinfo", "conversion", "continuation"}),
+    "warc-refers-to": frozenset({"warcinfo", "response", "resource", "request", "continuation"}),
+    "warc-warcinfo-id": frozenset({"warcinfo"}),
+    "warc-filename": frozenset(
+        {"response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
+    ),
+}
+
+
+class InspectedRecord(NamedTuple):
+    """A record as its own header tells.
+
+    Attributes:
+        offset, length: where its gzip member begins, and its compressed length, in bytes.
+        date: WARC-Date as written.
+        payload_digest: WARC-Payload-Digest, or empty.
+    """
+
+    offset: int
+    length: int
+    record_type: str
+    record_id: str
+    url: str
+    date: str
+    payload_digest: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that one reading of a WARC file tells.
+
+    Attributes:
+        problems: what is wrong, each with the offset of its record; empty is a pass.
+        records: those before the first place that can't be read.
+        bytes: the length of the file.
+        sha256: of the file, hexadecimal.
+    """
+
+    problems: tuple[str, ...]
+    records: tuple[InspectedRecord, ...]
+    bytes: int
+    sha256: str
 
 
 def check_warc(path: Path) -> list[str]:
-    """All that is wrong with a gzipped WARC file, each with the offset of its record; [] is a pass.
-
-    Checked: one gzip member a record, nothing behind the last; version line and header form;
-    WARC-Record-ID there and unique, WARC-Type, WARC-Date, WARC-Target-URI where one must be;
-    Content-Length; block and payload digests; WARC-Profile of revisits; that records named by
-    WARC-Warcinfo-ID and WARC-Concurrent-To are in the file; warcinfo first.
+    """All that is wrong with a local gzipped WARC file; see `inspect_warc`.
 
     Raises:
         WarcError: the file can't be opened or read.
     """
-    problems: list[str] = []
-    seen_ids: set[str] = set()
-    named_ids: list[tuple[int, str, str]] = []
-    is_first = True
     try:
         with path.open("rb") as file:
-            for offset, pieces in _members(file, problems):
-                record = _RecordCheck(pieces)
-                problems += [f"byte {offset:,}: {problem}" for problem in record.problems()]
-                headers = record.headers
-                if is_first and headers.get("warc-type") != "warcinfo":
-                    problems.append(f"byte {offset:,}: the first record is no warcinfo")
-                is_first = False
-                record_id = headers.get("warc-record-id", "")
-                if record_id in seen_ids:
-                    problems.append(f"byte {offset:,}: WARC-Record-ID {record_id} is not unique")
-                seen_ids.add(record_id)
-                for name in ("WARC-Warcinfo-ID", "WARC-Concurrent-To"):
-                    if named := headers.get(name.lower()):
-                        named_ids.append((offset, name, named))
+            return list(inspect_warc(file).problems)
     except OSError as error:
         raise WarcError(f"The WARC file {path} can't be read: {error.strerror}.") from None
-    if is_first:
+
+
+def inspect_warc(stream: BinaryIO) -> Inspection:
+    """Read a gzipped WARC file once, from where the stream stands to its end.
+
+    Checked: one gzip member a record, nothing behind the last; version line and header form;
+    WARC-Record-ID there and unique, WARC-Type, WARC-Date, WARC-Target-URI where one must be; fields
+    that a type of record must not have; Content-Length; block and payload digests; WARC-Profile and
+    digest of revisits; that records named by WARC-Warcinfo-ID and WARC-Concurrent-To are in the
+    file; warcinfo first.
+
+    Raises:
+        OSError: the stream can't be read.
+    """
+    problems: list[str] = []
+    records: list[InspectedRecord] = []
+    seen_ids: set[str] = set()
+    named_ids: list[tuple[int, str, str]] = []
+    file = _HashedStream(stream)
+    for offset, member in _members(file, problems):
+        record = _RecordCheck(member.pieces())
+        problems += [f"byte {offset:,}: {problem}" for problem in record.problems()]
+        headers = record.headers
+        if offset == 0 and headers.get("warc-type") != "warcinfo":
+            problems.append("byte 0: the first record is no warcinfo")
+        record_id = headers.get("warc-record-id", "")
+        if record_id in seen_ids:
+            problems.append(f"byte {offset:,}: WARC-Record-ID {record_id} is not unique")
+        seen_ids.add(record_id)
+        for name in ("WARC-Warcinfo-ID", "WARC-Concurrent-To"):
+            if named := headers.get(name.lower()):
+                named_ids.append((offset, name, named))
+        if not member.problem:
+            fields = ("warc-type", "warc-record-id", "warc-target-uri", "warc-date", "warc-payload-digest")
+            records.append(
+                InspectedRecord(offset, member.compressed_bytes, *(headers.get(name, "") for name in fields))
+            )
+    if not records and not problems:
         problems.append("byte 0: there is no record")
     for offset, name, named in named_ids:
         if named not in seen_ids:
             problems.append(f"byte {offset:,}: {name} names {named}, which is not in the file")
-    return problems
+    while file.read(_READ_BYTES):
+        # What can't be understood counts for length and SHA-256 all the same.
+        continue
+    return Inspection(tuple(problems), tuple(records), file.bytes_read, file.sha256.hexdigest())
 
 
-def _members(file: BinaryIO, problems: list[str]) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """Each gzip member: its offset and its content piece by piece, to be taken before the next."""
+class _HashedStream:
+    """A stream that counts and digests what is read of it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.bytes_read = 0
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self.bytes_read += len(data)
+        self.sha256.update(data)
+        return data
+
+
+def _members(file: _HashedStream, problems: list[str]) -> Iterator[tuple[int, _Member]]:
+    """Each gzip member with its offset; its content is to be taken before the next."""
     rest = file.read(_READ_BYTES)
     offset = 0
     while rest:
         member = _Member(file, rest)
-        yield offset, member.pieces()
+        yield offset, member
         if member.problem:
             problems.append(f"byte {offset:,}: {member.problem}")
             return
@@ -85,7 +167,7 @@ def _members(file: BinaryIO, problems: list[str]) -> Iterator[tuple[int, Iterato
 class _Member:
     """One gzip member, inflated by zlib (the writer uses isal: the two check each other)."""
 
-    def __init__(self, file: BinaryIO, start: bytes) -> None:
+    def __init__(self, file: _HashedStream, start: bytes) -> None:
         self._file = file
         self._start = start
         self.rest = b""
@@ -176,6 +258,16 @@ class _RecordCheck:
             self._problems.append("WARC-Target-URI is missing")
         if record_type == "revisit" and "warc-profile" not in headers:
             self._problems.append("WARC-Profile is missing")
+        is_same_digest = headers.get("warc-profile", "").endswith("/identical-payload-digest")
+        if is_same_digest and "warc-payload-digest" not in headers:
+            self._problems.append("WARC-Payload-Digest is missing")
+        self._problems += [
+            f"a {record_type} record has {name}"
+            for name, types in _FORBIDDEN.items()
+            if name in headers and record_type in types
+        ]
+        if (reason := headers.get("warc-truncated")) is not None and reason not in _TRUNCATED_REASONS:
+            self._problems.append(f"WARC-Truncated {reason!r} is no reason")
 
     def _check_block(self, start: bytes) -> None:
         length = self.headers.get("content-length", "")

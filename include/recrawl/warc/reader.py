@@ -32,6 +32,7 @@ class StoredCapture:
         record_id: the WARC-Record-ID, with its angle brackets; empty if there is none.
         url: the WARC-Target-URI; empty for a warcinfo record.
         date: the WARC-Date.
+        content_type: the Content-Type of the block, e.g. application/http or text/dns.
         status: the HTTP status; None where the block is no HTTP answer.
         http_headers: names and values in their order, bytes read as ISO 8859-1; repeated
             headers stay apart, folded ones are joined.
@@ -46,6 +47,7 @@ class StoredCapture:
     record_id: str
     url: str
     date: datetime
+    content_type: str
     status: int | None
     http_headers: list[tuple[str, str]]
     body: bytes
@@ -127,6 +129,7 @@ def _capture(record: WarcRecord, max_bytes: int) -> StoredCapture:
         headers.get("warc-record-id", ""),
         headers.get("warc-target-uri", "").strip("<>"),
         parse_warc_date(headers.get("warc-date", "")),
+        headers.get("content-type", ""),
         status,
         http_headers,
         body,

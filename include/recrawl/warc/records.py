@@ -16,10 +16,14 @@ RevisitProfile = Literal["server-not-modified", "identical-payload-digest"]
 #: The start of the WARC-Profile of revisit records (WARC 1.1, 6.7).
 PROFILE_PREFIX = "http://netpreserve.org/warc/1.1/revisit/"
 
-#: The header that a removed transfer coding is kept under.
+#: What headers are kept under that tell of the answer on its way but not of the body as stored.
 RENAMED_TRANSFER_ENCODING = b"X-Crawler-Transfer-Encoding"
+RENAMED_CONTENT_LENGTH = b"X-Crawler-Content-Length"
 
 _TRANSFER_ENCODING = re.compile(rb"^Transfer-Encoding(?=[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_CONTENT_LENGTH = re.compile(
+    rb"^Content-Length(?P<rest>[ \t]*:[ \t]*(?P<value>[^\r\n]*?)[ \t]*\r?)$", re.IGNORECASE | re.MULTILINE
+)
 _NEWER_STATUS_LINE = re.compile(rb"HTTP/([23])(?:\.0)?[ \t]+(\d{3})[ \t]*([^\r\n]*)")
 _NEWER_VERSION = re.compile(rb" HTTP/[23](?:\.0)?[ \t]*\r?$")
 _BLANK_LINES = re.compile(rb"(?:\r?\n){2,}")
@@ -44,15 +48,15 @@ class RevisitOf:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One HTTP request and its answer.
+    """One request and its answer.
 
     Attributes:
         url: the URL requested.
         started_at: when the request was sent; aware.
         ip: the address that answered.
-        request_head: request line, headers and blank line as sent.
+        request_head: request line, headers and blank line as sent; empty for ftp.
         response_head: status line, headers and blank line as received; of the last answer
-            only, without interim (1xx) ones.
+            only, without interim (1xx) ones; empty for ftp.
         body: the entity with its transfer coding removed and its content encoding kept; a
             stream must be seekable, its body begins at its current position.
         body_bytes: the length of `body`.
@@ -61,6 +65,7 @@ class Exchange:
         truncated: why the body was cut, if it was.
         revisit: set when the content stands in an earlier record; the body is not stored then.
         metadata: fields of the metadata record, such as fetchTimeMs; none is written if empty.
+        content_type: media type of the body where there is no response head to say it.
     """
 
     url: str
@@ -74,6 +79,36 @@ class Exchange:
     truncated: TruncatedReason | None
     revisit: RevisitOf | None
     metadata: Mapping[str, str]
+    content_type: str = ""
+
+
+class Lookup(NamedTuple):
+    """A host name and what it resolved to.
+
+    Attributes:
+        name: the host name, without port.
+        addresses: IPv4 and IPv6 addresses; one at least.
+        looked_up_at: when, at the latest; aware.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    looked_up_at: datetime
+
+    def answers(self) -> list[tuple[str, bytes]]:
+        """(URI of RFC 4501, block of text/dns) for each type of address.
+
+        The block has the text form of RFC 2540, section 4: the time, then the records as in a master
+        file (RFC 1035, section 5.1), without a TTL, which resolvers do not tell.
+        """
+        found = []
+        for record_type, query in (("A", ""), ("AAAA", "?type=AAAA")):
+            addresses = [address for address in self.addresses if (":" in address) == (record_type == "AAAA")]
+            if addresses:
+                lines = [f"{self.looked_up_at.astimezone(UTC):%Y%m%d%H%M%S}"]
+                lines += [f"{self.name}. IN {record_type} {address}" for address in addresses]
+                found.append((f"dns:{self.name}{query}", "".join(f"{line}\r\n" for line in lines).encode("ascii")))
+        return found
 
 
 class RecordPlace(NamedTuple):
@@ -98,24 +133,37 @@ class PartSummary(NamedTuple):
     last_date: datetime
 
 
-def stored_response_head(head: bytes) -> tuple[bytes, str | None]:
+def stored_response_head(head: bytes, body_bytes: int | None = None) -> tuple[bytes, str | None]:
     """The response head as it is stored, and its WARC-Protocol when that is not HTTP/1.
 
-    A stored head must not contradict the stored body, which has no transfer coding: the header
-    Transfer-Encoding is renamed, as archives do, and Content-Length stays as sent (it tells
-    what a truncated body lacks). HTTP/2 and HTTP/3 have no textual head; theirs is written in
-    the form of HTTP/1.1. Exactly one blank line ends the head and none is inside it.
+    A stored head must not contradict the stored body, which has no transfer coding and may be
+    truncated: the header Transfer-Encoding is renamed, as archives do, and so is a Content-Length
+    that is not that of the body (there it tells what the body lacks). Content codings stay. HTTP/2
+    and HTTP/3 have no textual head; theirs is written in the form of HTTP/1.1. Exactly one blank
+    line ends the head and none is inside it.
+
+    Args:
+        body_bytes: length of the stored body; None where it is left out on purpose (a revisit).
 
     Raises:
         WarcError: the head does not begin with an HTTP status line.
     """
     head = _TRANSFER_ENCODING.sub(RENAMED_TRANSFER_ENCODING, _one_blank_line(head))
+    if body_bytes is not None:
+        head = _with_true_length(head, b"%d" % body_bytes)
     if not head.startswith(b"HTTP/"):
         raise WarcError(f"An answer whose head begins with {head[:20]!r} is not HTTP; it can't be stored as such.")
     newer = _NEWER_STATUS_LINE.match(head)
     if newer is None:
         return head, None
     return b"HTTP/1.1 %b %b" % (newer[2], newer[3]) + head[newer.end() :], f"h{newer[1].decode()}"
+
+
+def _with_true_length(head: bytes, length: bytes) -> bytes:
+    for found in reversed(list(_CONTENT_LENGTH.finditer(head))):
+        if found["value"] != length:
+            head = head[: found.start()] + RENAMED_CONTENT_LENGTH + found["rest"] + head[found.end() :]
+    return head
 
 
 def stored_request_head(head: bytes) -> bytes:

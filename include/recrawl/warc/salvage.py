@@ -17,6 +17,7 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from recrawl.errors import WarcError
+from recrawl.warc.cdxj import INDEXED_TYPES
 from recrawl.warc.reader import iterate
 from recrawl.warc.records import PartSummary
 
@@ -94,7 +95,8 @@ def summary_of(path: Path) -> PartSummary:
             size_bytes = file.tell()
             for place, capture in iterate(file, max_bytes=0):
                 records += 1
-                (dates if capture.record_type in ("response", "revisit") else other_dates).append(place.date)
+                is_capture = capture.record_type in INDEXED_TYPES and not capture.url.startswith("dns:")
+                (dates if is_capture else other_dates).append(place.date)
     except OSError as error:
         raise WarcError(f"The WARC file {path} can't be read: {error.strerror}.") from None
     dates = dates or other_dates

@@ -23,6 +23,7 @@ from recrawl.warc.cdxj import IndexEntry, index_entry
 from recrawl.warc.records import (
     PROFILE_PREFIX,
     Exchange,
+    Lookup,
     PartSummary,
     RecordPlace,
     stored_request_head,
@@ -33,6 +34,9 @@ from recrawl.warc.records import (
 #: isal's best level: as small as zlib's 4 or so, several times as fast.
 GZIP_LEVEL = 3
 _GZIP_WINDOW_BITS = 31
+
+#: Media type of resolved names (RFC 4027).
+DNS_TYPE = "text/dns"
 
 _READ_BYTES = 64 * 1024
 _FILE_BUFFER_BYTES = 256 * 1024
@@ -86,43 +90,61 @@ class PartWriter:
         return self._bytes_written
 
     def write(self, exchange: Exchange) -> RecordPlace:
-        """Write the response or revisit record, the request record and, if asked, metadata.
+        """Write the response, resource or revisit record, the request record and, if asked, metadata.
 
         Returns:
-            The place of the response or revisit record.
+            The place of the first of them.
 
         Raises:
             WarcError: the exchange can't be stored as WARC (no HTTP status line, a naive time, a
                 body that is not `body_bytes` long); the file is as before then.
         """
-        date = warc_date(exchange.started_at)
-        head, protocol = stored_response_head(exchange.response_head)
-        request_head = stored_request_head(exchange.request_head)
-        shared = {"WARC-Date": date, "WARC-Target-URI": _header_value(exchange.url)}
-        shared["WARC-Warcinfo-ID"] = self._warcinfo_id
+        head, protocol = _stored_head(exchange)
+        shared = self._shared(exchange.url, exchange.started_at)
         if exchange.ip:
             shared["WARC-IP-Address"] = exchange.ip
         if protocol:
             shared["WARC-Protocol"] = protocol
 
-        record = self._response(exchange, head, shared)
-        record_id = record.rec_headers.get_header("WARC-Record-ID")
-        offset = self._bytes_written
-        self._write_record(record)
-        length = self._bytes_written - offset
-
-        shared["WARC-Concurrent-To"] = record_id
-        self._write_record(self._warc.record("request", shared, _HeadAsStored(request_head)))
+        place = self._write_placed(self._response(exchange, head, shared), exchange.started_at)
+        shared["WARC-Concurrent-To"] = place.record_id
+        if exchange.request_head:
+            request_head = _HeadAsStored(stored_request_head(exchange.request_head))
+            self._write_record(self._warc.record("request", shared, request_head))
         if exchange.metadata:
-            fields = [(name, _one_line(value)) for name, value in exchange.metadata.items()]
-            block = StatusAndHeaders("", fields).to_str().encode("utf-8", "replace")
+            lines = [f"{name}: {_one_line(value)}\r\n" for name, value in exchange.metadata.items()]
+            block = "".join(lines).encode("utf-8", "replace")
             self._write_record(self._warc.record("metadata", shared, None, BytesIO(block), len(block)))
         self._first_date = min(self._first_date or exchange.started_at, exchange.started_at)
         self._last_date = max(self._last_date or exchange.started_at, exchange.started_at)
-        place = RecordPlace(offset, length, record_id, exchange.started_at)
-        is_revisit = exchange.revisit is not None
-        self.entries.append(index_entry(exchange.url, place, head, exchange.payload_digest, is_revisit=is_revisit))
+        entry = index_entry(
+            exchange.url, place, head, exchange.payload_digest, is_revisit=exchange.revisit is not None,
+            content_type="" if head else exchange.content_type,
+        )  # fmt: skip
+        self.entries.append(entry)
         return place
+
+    def write_lookup(self, lookup: Lookup) -> None:
+        """Write a resource record for each type of address that a name resolved to (WARC 1.1, 6.4.4).
+
+        Raises:
+            WarcError: the time is naive, or the name is none.
+        """
+        for uri, block in lookup.answers():
+            fields = self._shared(uri, lookup.looked_up_at) | {"Content-Type": DNS_TYPE}
+            # The payload of a resource is its block.
+            digest = _block_digest(b"", BytesIO(block), len(block))
+            fields |= {"WARC-Payload-Digest": digest, "WARC-Block-Digest": digest}
+            record = self._warc.record("resource", fields, None, BytesIO(block), len(block))
+            place = self._write_placed(record, lookup.looked_up_at)
+            self.entries.append(index_entry(uri, place, b"", digest, is_revisit=False, content_type=DNS_TYPE))
+
+    def _shared(self, uri: str, moment: datetime) -> dict[str, str]:
+        return {
+            "WARC-Date": warc_date(moment),
+            "WARC-Target-URI": _header_value(uri),
+            "WARC-Warcinfo-ID": self._warcinfo_id,
+        }
 
     def flush(self) -> None:
         """Hand all whole records to the operating system, so that they survive this process."""
@@ -156,8 +178,15 @@ class PartWriter:
             body = BytesIO(body)
         fields = {**shared, **_response_fields(exchange)}
         fields["WARC-Block-Digest"] = _block_digest(head, body, body_bytes)
-        record_type = "revisit" if exchange.revisit else "response"
-        return self._warc.record(record_type, fields, _HeadAsStored(head), LimitReader(body, body_bytes), body_bytes)
+        record_type = "revisit" if exchange.revisit else "response" if head else "resource"
+        stored_head = _HeadAsStored(head) if head else None
+        return self._warc.record(record_type, fields, stored_head, LimitReader(body, body_bytes), body_bytes)
+
+    def _write_placed(self, record: ArcWarcRecord, moment: datetime) -> RecordPlace:
+        offset = self._bytes_written
+        self._write_record(record)
+        record_id = record.rec_headers.get_header("WARC-Record-ID")
+        return RecordPlace(offset, self._bytes_written - offset, record_id, moment)
 
     def _write_record(self, record: ArcWarcRecord) -> None:
         self._warc.write_record(record)
@@ -190,9 +219,17 @@ class _RecordWriter(BaseWARCWriter):  # type: ignore[misc]  # warcio has no anno
         body: BinaryIO | LimitReader | None = None,
         body_bytes: int = 0,
     ) -> ArcWarcRecord:
-        """A record with a new id; `fields` says its date and URL."""
-        fields = {"WARC-Type": record_type, "WARC-Record-ID": self.parser.make_warc_id(), **fields}
-        return self.create_warc_record("", record_type, body, body_bytes, warc_headers_dict=fields, http_headers=head)
+        """A record with a new id; `fields` says its date and URL.
+
+        Built here, because warcio's own builder looks through all fields again and again.
+        """
+        content_type = fields.get("Content-Type") or self.WARC_RECORDS[record_type]
+        lines = [("WARC-Type", record_type), ("WARC-Record-ID", self.parser.make_warc_id()), *fields.items()]
+        headers = StatusAndHeaders("", lines, protocol=self.warc_version)
+        stream = BytesIO() if body is None else body
+        record = ArcWarcRecord("warc", record_type, headers, stream, head, content_type, body_bytes)
+        record.payload_length = body_bytes
+        return record
 
     def write_record(self, record: ArcWarcRecord, params: object = None) -> None:
         self._write_warc_record(_GzipMember(self._put_data), record)
@@ -210,7 +247,9 @@ class _GzipMember:
         self._compressor: Any = isal_zlib.compressobj(GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW_BITS)
 
     def write(self, data: bytes) -> None:
-        self._put(self._compressor.compress(data))
+        compressed = self._compressor.compress(data)
+        if compressed:
+            self._put(compressed)
 
     def flush(self) -> None:
         self._put(self._compressor.flush())
@@ -226,6 +265,14 @@ class _HeadAsStored:
         """Called before each writing; the bytes are there."""
 
 
+def _stored_head(exchange: Exchange) -> tuple[bytes, str | None]:
+    if not exchange.response_head:
+        return b"", None
+    head, protocol = stored_response_head(exchange.response_head, None if exchange.revisit else exchange.body_bytes)
+    # Without TLS it has a name of its own.
+    return head, "h2c" if protocol == "h2" and exchange.url.startswith("http:") else protocol
+
+
 def _response_fields(exchange: Exchange) -> dict[str, str]:
     revisit = exchange.revisit
     fields = {}
@@ -237,10 +284,15 @@ def _response_fields(exchange: Exchange) -> dict[str, str]:
             fields["WARC-Refers-To-Target-URI"] = _header_value(revisit.refers_to_uri)
         if revisit.refers_to_date:
             fields["WARC-Refers-To-Date"] = warc_date(revisit.refers_to_date)
+        if revisit.profile == "identical-payload-digest":
+            # WARC 1.1, 6.7.2: leaving out the payload is a truncation, whatever the server sent.
+            fields["WARC-Truncated"] = "length"
     elif exchange.truncated:
         fields["WARC-Truncated"] = exchange.truncated.value
     if exchange.payload_digest:
         fields["WARC-Payload-Digest"] = exchange.payload_digest
+    if not exchange.response_head:
+        fields["Content-Type"] = _one_line(exchange.content_type) or "application/octet-stream"
     return fields
 
 
@@ -253,10 +305,10 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _header_value(url: str) -> str:
-    if _NOT_IN_HEADERS.search(url):
-        raise WarcError(f"{url!r} is no URL: it holds a space or a control character.")
-    return _encodable(url)
+def _header_value(text: str) -> str:
+    if _NOT_IN_HEADERS.search(text):
+        raise WarcError(f"{text!r} is no URL: it holds a space or a control character.")
+    return _encodable(text)
 
 
 def _block_digest(head: bytes, body: BinaryIO, body_bytes: int) -> str:

@@ -9,6 +9,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from warcio.archiveiterator import ArchiveIterator
+
 from recrawl.warc.records import Exchange
 from recrawl.warc.writer import PartWriter
 
@@ -47,3 +49,12 @@ def write_part(path: Path, *exchanges: Exchange) -> Path:
         writer.write(exchange)
     writer.close()
     return path
+
+
+def records_by_warcio(path: Path) -> list[tuple[dict[str, str], bytes]]:
+    """Headers and raw block of each record, read by warcio."""
+    with path.open("rb") as file:
+        return [
+            (dict(record.rec_headers.headers), record.raw_stream.read())
+            for record in ArchiveIterator(file, no_record_parse=True)
+        ]

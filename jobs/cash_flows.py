@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from recrawl.rank.aopic import effective_cash_sql, lambda_parts, resolve_representative_sql, share_sql
 from recrawl.rank.transitions import payable_sql
 from recrawl.spark.application import Step
-from recrawl.tables.vocabulary import ChangeVerdict, LinkKind, Outcome, UrlState
+from recrawl.tables.vocabulary import ChangeVerdict, LinkKind, Outcome, ParseOutcome, UrlState
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ def held_sql(step: Step) -> tuple[str, str]:
     return due, effective_cash_sql("cash", "lambda_index", index, payable, due)
 
 
+def site_content_sql() -> str:
+    """SQL over a row of `pages`: whether it shows content of the site, not a refusal or a soft 404."""
+    return f"parse_outcome NOT IN ('{ParseOutcome.REFUSED}', '{ParseOutcome.SOFT_404}')"
+
+
 def _cash_of_tried(step: Step) -> DataFrame:
     tried = step.slice("fetches").select("url_id").distinct()
     urls = step.opening("urls").select("url_id", "state", "cash", "lambda_index", "seed_credit")
@@ -97,8 +102,7 @@ def account_moves(step: Step) -> DataFrame:
         moves.join(again, "target_url_id", "left")
         .join(captured, "target_url_id", "left")
         .join(standing, "target_url_id", "left")
-        .withColumn("own_target", F.expr(next_target))
-        .withColumn("has_own", F.expr(has_own))
+        .withColumns({"own_target": F.expr(next_target), "has_own": F.expr(has_own)})
         .withColumn(
             "resolved", F.expr(resolve_representative_sql("url_id", "target_url_id", "has_own", "own_target"))
         )
@@ -139,6 +143,7 @@ def giving_pages(step: Step, cash: DataFrame) -> DataFrame:
     parts = lambda_parts(step.configuration.rank.lambda_share)
     return (
         step.slice("pages")
+        .where(site_content_sql())
         .join(seen, "content_checksum", "left")
         .where("representative_url_id IS NULL OR representative_url_id = url_id")
         .join(cash, "url_id", "left")
@@ -194,7 +199,7 @@ def outlinks_of_round(step: Step) -> DataFrame:
     )
     return (
         step.slice("pages")
-        .where(f"change_verdict <> '{ChangeVerdict.UNCHANGED}'")
+        .where(f"change_verdict <> '{ChangeVerdict.UNCHANGED}' AND {site_content_sql()}")
         .select(F.col("url_id").alias("src_url_id"), "host", "outlink_count")
         .join(targets, "src_url_id", "left")
         .withColumn("dst_url_ids", F.expr("coalesce(dst_url_ids, CAST(array() AS ARRAY<BIGINT>))"))

@@ -14,7 +14,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import outlinks_of_round
+from jobs.cash_flows import outlinks_of_round, site_content_sql
 from recrawl.errors import LawBrokenError
 from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
@@ -66,6 +66,7 @@ def host_changes(step: Step) -> DataFrame:
     seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
     pages = (
         step.slice("pages")
+        .where(site_content_sql())
         .join(seen, "content_checksum", "left")
         .groupBy("host")
         .agg(

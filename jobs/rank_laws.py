@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import RoundFlows, held_sql
+from jobs.cash_flows import RoundFlows, held_sql, site_content_sql
 from recrawl.rank.transitions import payable_sql
 from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
-from recrawl.tables.vocabulary import Outcome
+from recrawl.tables.vocabulary import ChangeVerdict, Outcome
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,12 @@ def measure(step: Step, flows: RoundFlows) -> Figures:
     planned, fetched, skipped, not_once = _planned(step)
     staged = _staged(step, flows)
     outcomes = {str(r["outcome"]): int(r["count"]) for r in _final(step).groupBy("outcome").count().collect()}
-    unchanged = _numbers(step.slice("pages").where("change_verdict = 'unchanged'").agg(F.count("*")))[0]
+    unchanged, withheld = _numbers(
+        step.slice("pages").agg(
+            F.sum(F.expr(f"CAST(change_verdict = '{ChangeVerdict.UNCHANGED}' AS INT)")),
+            F.sum(F.expr(f"CAST(NOT {site_content_sql()} AS INT)")),
+        )
+    )
     answered = outcomes.get(Outcome.OK, 0) + outcomes.get(Outcome.NOT_MODIFIED, 0)
     to_lambda = staged["of_pages"] + staged["of_moves"] + staged["of_dead"]
     return Figures(
@@ -113,9 +118,9 @@ def measure(step: Step, flows: RoundFlows) -> Figures:
         lambda_cash=int(row["lambda_cash"]) + to_lambda,
         payable_urls=int(row["payable_urls"]) - staged["payable_before"] + staged["payable_after"],
         total_credit=int(row["total_credit"]) + staged["granted"],
-        outcomes_ok=answered - unchanged,
+        outcomes_ok=answered - unchanged - withheld,
         outcomes_unchanged=unchanged,
-        outcomes_failed=sum(outcomes.values()) - answered - outcomes.get(Outcome.REDIRECT, 0),
+        outcomes_failed=sum(outcomes.values()) - answered - outcomes.get(Outcome.REDIRECT, 0) + withheld,
         warc_bytes=_numbers(step.slice("warc_files").agg(F.sum("bytes")))[0],
     )
 

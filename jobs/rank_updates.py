@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import RoundFlows, held_sql
+from jobs.cash_flows import RoundFlows, held_sql, site_content_sql
 from recrawl.assignment import step_summary
 from recrawl.rank.aopic import history_after_capture_sql
 from recrawl.rank.change_rate import observed_days_sql, observed_events_sql, rate_per_day_sql
@@ -24,11 +24,16 @@ from recrawl.rank.transitions import (
 from recrawl.spark.application import Step
 from recrawl.spark.delta import bucket_sql
 from recrawl.spark.functions import timestamp_sql
-from recrawl.tables.vocabulary import ChangeVerdict, Outcome, UrlState
+from recrawl.tables.vocabulary import ChangeVerdict, Outcome, ParseOutcome, UrlState
 from recrawl.urls.canonical import RULES_VERSION
 
 #: Tries of a gone or refused page count only if they lie this far apart.
 _SPACING_SECONDS = 20 * 3_600
+
+#: An answer whose content says what its status did not counts as that status.
+_SAID_BY_CONTENT = (
+    f"WHEN '{ParseOutcome.REFUSED}' THEN '{Outcome.FORBIDDEN}' WHEN '{ParseOutcome.SOFT_404}' THEN '{Outcome.NOT_FOUND}'"
+)
 
 _KNOWN = [
     "url_id",
@@ -107,6 +112,7 @@ def _touched(step: Step) -> DataFrame:
                 "state": F.expr(f"coalesce(state, '{UrlState.NEW}')"),
                 "depth": F.expr("coalesce(least(depth, seed_depth, min_depth, page_depth), 0)"),
                 "tried": F.col("outcome").isNotNull(),
+                "outcome": F.expr(f"CASE parse_outcome {_SAID_BY_CONTENT} ELSE outcome END"),
                 "modified_at": F.expr("try_to_timestamp(substring(new_last_modified, 6, 20), 'dd MMM yyyy HH:mm:ss')"),
             }
         )
@@ -130,8 +136,10 @@ def _last_tries(step: Step) -> DataFrame:
 
 
 def _pages(step: Step) -> DataFrame:
+    """What the captures say; a page in place of the site's own (refused, soft 404) is none."""
     return step.slice("pages").selectExpr(
-        "url_id", "change_verdict", "content_checksum AS page_checksum", "content_round_id AS page_content_round",
+        "url_id", "parse_outcome", f"CASE WHEN {site_content_sql()} THEN change_verdict END AS change_verdict",
+        "content_checksum AS page_checksum", "content_round_id AS page_content_round",
         "depth AS page_depth", "seed_tag AS page_tag",
     )  # fmt: skip
 

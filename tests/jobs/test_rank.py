@@ -60,7 +60,7 @@ HOME, COPY, SAME, FAILED, LATE, STILL, TARGET, NEW = map(
 MOVED, MOVED_AWAY, MOVED_TWICE, MIDDLE, HERE, THERE = map(
     _at, ("moved", "moved-away", "moved-twice", "middle", "here", "there")
 )
-VANISHED, DENIED, DEAD = map(_at, ("vanished", "denied", "dead"))
+VANISHED, DENIED, DEAD, REFUSED = map(_at, ("vanished", "denied", "dead", "refused"))
 SEED, WAITING_SEED, RAISED_SEED = (f"http://{name}.test/" for name in ("seed", "waiting", "raised"))
 
 ACCOUNTS = {
@@ -68,6 +68,7 @@ ACCOUNTS = {
     COPY: Account(CREDIT // 3, 7, NOW - 100 * DAY, 0),
     SAME: Account(2 * CREDIT, CREDIT, NOW - 120 * DAY, INDEX),
     FAILED: Account(11, 0, None, 5),
+    REFUSED: Account(17, 0, None, 6),
     LATE: Account(13, 0, None, INDEX),
     STILL: Account(CREDIT, 0, None, 0),
     TARGET: Account(0, 0, None, INDEX - 1),
@@ -83,7 +84,7 @@ ACCOUNTS = {
     RAISED_SEED: Account(CREDIT, 0, None, 0),
 }
 STATES = {
-    FAILED: "failing", LATE: "new", TARGET: "new", MOVED: "redirect", MIDDLE: "duplicate", VANISHED: "failing",
+    FAILED: "failing", REFUSED: "new", LATE: "new", TARGET: "new", MOVED: "redirect", MIDDLE: "duplicate", VANISHED: "failing",
     DENIED: "new", DEAD: "gone",
 }  # fmt: skip
 CREDITS = {SEED: 2 * CREDIT, WAITING_SEED: CREDIT, RAISED_SEED: 3 * CREDIT}
@@ -139,7 +140,7 @@ def step(crawl: JobCrawl) -> Step:
     )
     opened = crawl.open(ledger=_ledger(), known=len(ACCOUNTS))
     answers = {FAILED: "timeout", VANISHED: "not_found", DENIED: "robots_denied", SAME: "not_modified"}
-    answers |= dict.fromkeys((HOME, COPY, SEED), "ok") | dict.fromkeys(REDIRECTS, "redirect")
+    answers |= dict.fromkeys((HOME, COPY, SEED, REFUSED), "ok") | dict.fromkeys(REDIRECTS, "redirect")
     modified = {"etag": '"new"', "last_modified": "Sun, 29 Nov 2026 12:00:00 GMT"}
     captured = {"warc_file": "w", "warc_record_id": "<1>", "payload_digest": "sha1:X", **modified}
     write(
@@ -159,10 +160,13 @@ def step(crawl: JobCrawl) -> Step:
             row_of_page(SAME, 9, change_verdict="unchanged", outlink_count=4, kept_outlink_count=2, depth=1,
                         content_round_id=BEFORE),
             row_of_page(SEED, 30, outlink_count=0, kept_outlink_count=0),
+            # A page that asks to prove that one is no robot, answered with 200.
+            row_of_page(REFUSED, None, parse_outcome="refused", outlink_count=2, kept_outlink_count=1),
         ],
         links=[
             *[row_of_link(HOME, target, position=place) for place, target in enumerate((COPY, NEW, DEAD, DENIED))],
             row_of_link(COPY, STILL),
+            row_of_link(REFUSED, STILL),
             *[row_of_link(source, to, link_kind="redirect") for source, to in REDIRECTS.items() if to],
         ],
         warc_files=[{"warc_file": "w", "bytes": 1_000, "records": 9}],
@@ -183,8 +187,9 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     )
     assert ledger.lambda_index > INDEX  # Lambda pays out
     # The oracle leaves the row of a failed try alone; the job settles it: the same cash at the round's index.
-    failed = ACCOUNTS[FAILED]
-    expected[url_id(FAILED)] = replace(failed, cash=aopic.effective_cash(failed, INDEX), lambda_index=INDEX)
+    for url in (FAILED, REFUSED):
+        failed = ACCOUNTS[url]
+        expected[url_id(url)] = replace(failed, cash=aopic.effective_cash(failed, INDEX), lambda_index=INDEX)
     versions = step.application.stored.versions(("urls", "hosts"))
     dedupe.run(step)
 
@@ -197,7 +202,7 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     with pytest.raises(LawBrokenError) as refusal:
         rank.run(step)
     sentences = str(refusal.value)
-    assert "13 URLs were planned, 12 have a final row and 1 a skip; 2 have not exactly one" in sentences
+    assert "14 URLs were planned, 13 have a final row and 1 a skip; 2 have not exactly one" in sentences
     assert "units of cash were held" in sentences
     assert "units of credit were ever granted" in sentences
     assert step.application.stored.versions(("urls", "hosts")) == versions
@@ -208,7 +213,7 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     write(step, skips=[{"url_id": url_id(LATE), "host": "a.test", "step": "fetch", "skip_reason": "deadline"}])
     summary = rank.run(step)
     assert summary == {
-        "round_state": "closed", "known_after": len(ACCOUNTS) + 3, "new_urls": 3, "fetched": 12,
+        "round_state": "closed", "known_after": len(ACCOUNTS) + 3, "new_urls": 3, "fetched": 13,
         "skipped_after_plan": 1, "payable_urls": ledger.payable_urls,
     }  # fmt: skip
 
@@ -222,8 +227,8 @@ def test_a_round_moves_cash_as_the_oracle_says_and_not_otherwise(step: Step) -> 
     ]  # fmt: skip
     assert imbalance(_accounts(urls).values(), ledger) == 0
     figures = ("planned", "fetched", "known_before", "known_after", "outcomes_ok", "outcomes_unchanged")
-    assert [closed[name] for name in figures] == [13, 12, len(ACCOUNTS), len(ACCOUNTS) + 3, 3, 1]
-    assert (closed["outcomes_failed"], closed["warc_bytes"], closed["value_cutoff"]) == (3, 1_000, 0.25)
+    assert [closed[name] for name in figures] == [14, 13, len(ACCOUNTS), len(ACCOUNTS) + 3, 3, 1]
+    assert (closed["outcomes_failed"], closed["warc_bytes"], closed["value_cutoff"]) == (4, 1_000, 0.25)
     assert closed["versions_at_close"]["urls"] == step.application.stored.version("urls")
     _check_states(urls)
     _check_other_tables(step)
@@ -237,6 +242,7 @@ def _check_states(urls: DataFrame) -> None:
             (COPY, "duplicate", 0, url_id(HOME)),
             (SAME, "fetched", 0, None),
             (FAILED, "failing", 1, None),
+            (REFUSED, "failing", 1, None),
             (TARGET, "new", 0, None),
             (NEW, "new", 0, None),
             (MOVED, "redirect", 0, url_id(TARGET)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recrawl.asking.named_rounds import ENDED_STATES, RoundRow, resolve_round
-from recrawl.errors import TableError, UsageError
+from recrawl.errors import StorageError, TableError, UsageError
 from recrawl.storage import Store
 from recrawl.tables.catalog import MODEL_VERSION, STATE_TABLES, TABLES, TABLES_FOLDER
 from recrawl.tables.ddl import MODEL_VERSION_PROPERTY
@@ -31,6 +31,8 @@ DATABASE = "crawl"
 _READING = re.compile(r"\s*(?:\(\s*)*(?:select|with|values|explain|show|describe)\b", re.IGNORECASE)
 _COMMENT_OR_STRING = r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'"
 _URL_ID_CALL = re.compile(rf"({_COMMENT_OR_STRING})|\burl_id\s*\(\s*'((?:[^']|'')*)'\s*\)", re.IGNORECASE | re.DOTALL)
+#: How the engine draws the causes of an error.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|\u21b3")
 _IGNORED = re.compile(_COMMENT_OR_STRING, re.DOTALL)
 _HALF_WAY = frozenset({RoundState.FOLDING.value, RoundState.UNDOING.value})
 
@@ -180,6 +182,9 @@ class Reader:
             )
         except TableNotFoundError:
             return None
+        except OSError as error:
+            mend = "Check storage.root, storage.s3_endpoint and the keys."
+            raise StorageError(f"{self._store.root} can't be read: {_first_lines(str(error))}", mend) from None
         except DeltaError as error:
             if version is None:
                 raise TableError(f"{DATABASE}.{name} can't be read: {_first_lines(str(error))}") from None
@@ -216,6 +221,7 @@ class Reader:
 
 def _first_lines(message: str) -> str:
     """An engine's message as one line, without its Python-side prefixes."""
-    lines = [line.strip() for line in message.splitlines() if line.strip() and line.strip() != "caused by"]
+    lines = [line.strip() for line in _COLOURS.sub("", message).splitlines()]
+    lines = [line for line in lines if line and line != "caused by"]
     text = " ".join(lines)
     return text if len(text) <= 400 else f"{text[:397]}…"

@@ -21,8 +21,8 @@ def verdicts(facts: Mapping[str, Any], now: datetime) -> list[str]:
     known = facts["known"]
     if known is not None and not _is_settled(known):
         due = known["next_fetch_at"]
-        if due is not None and _utc(due) > now:
-            said.append(f"It is not due before {_time(due)}.")
+        if due is not None and utc(due) > now:
+            said.append(f"It is not due before {time_text(due)}.")
         elif len(said) == 1:
             said.append("It is due: the next round takes it if its crawl value and the quotas allow.")
     return said
@@ -42,12 +42,12 @@ def _what_happened(facts: Mapping[str, Any]) -> str:
     if newest_try is not None:
         outcome = Outcome(newest_try["outcome"])
         status = f", status {newest_try['status']}" if newest_try["status"] is not None else ""
-        when = f"in round {newest_try['round_id']} at {_time(newest_try['ended_at'])}{status}"
+        when = f"in round {newest_try['round_id']} at {time_text(newest_try['ended_at'])}{status}"
         return f"It was tried {when} ({outcome.value}): {outcome.sentence}"
     if known is not None:
         state = UrlState(known["state"])
         if known["last_fetch_at"] is not None:
-            return f"It was last tried at {_time(known['last_fetch_at'])}; it is {state.value}: {state.sentence}"
+            return f"It was last tried at {time_text(known['last_fetch_at'])}; it is {state.value}: {state.sentence}"
         said = f"It is known since round {known['discovered_round']}; none of the rounds looked at tried it."
         return said if state is UrlState.NEW else f"{said} It is {state.value}: {state.sentence}"
     if facts["rejects"]:
@@ -74,12 +74,14 @@ def _obstacles(facts: Mapping[str, Any], now: datetime) -> list[str]:
     robots = facts["robots"]
     if robots is not None and not robots["allowed"]:
         if robots["robots_outcome"] == RobotsOutcome.UNREACHABLE.value:
-            said.append(f"robots.txt could not be had at {_time(robots['fetched_at'])}: nothing is allowed for now.")
+            said.append(
+                f"robots.txt could not be had at {time_text(robots['fetched_at'])}: nothing is allowed for now."
+            )
         else:
             said.append(f"robots.txt disallows it to {robots['agent']} by the line {robots['rule']!r}.")
     host = facts["host_state"]
-    if host is not None and host["blocked_until"] is not None and _utc(host["blocked_until"]) > now:
-        until = _time(host["blocked_until"])
+    if host is not None and host["blocked_until"] is not None and utc(host["blocked_until"]) > now:
+        until = time_text(host["blocked_until"])
         said.append(f"Its host is not contacted before {until} after {host['error_streak']} faults.")
     representative = facts["representative"]
     if representative is not None:
@@ -87,9 +89,11 @@ def _obstacles(facts: Mapping[str, Any], now: datetime) -> list[str]:
     return said
 
 
-def _utc(moment: datetime) -> datetime:
+def utc(moment: datetime) -> datetime:
+    """The moment in UTC; one without a zone is taken for UTC, as tables hold it."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _time(moment: datetime) -> str:
-    return f"{_utc(moment):%Y-%m-%d %H:%M:%S} UTC"
+def time_text(moment: datetime) -> str:
+    """The moment as sentences have it."""
+    return f"{utc(moment):%Y-%m-%d %H:%M:%S} UTC"

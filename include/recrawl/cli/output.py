@@ -74,6 +74,20 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], width: int
         print(line)
 
 
+def print_section(title: str, values: Mapping[str, Any]) -> None:
+    """A title and a line for each value, on standard output."""
+    print(f"\n{title}")
+    for name, value in values.items():
+        print(f"  {name:22} {cell(value)}")
+
+
+def print_titled_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """A title and a table of some columns of rows; nothing where there is no row."""
+    if rows:
+        print(f"\n{title}")
+        print_rows(columns, [[row[name] for name in columns] for row in rows])
+
+
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     """The lines of a table: a head, a rule, the rows; numbers to the right; wide text cut with `…`.
 

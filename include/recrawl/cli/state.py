@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from recrawl.cli import output
 from recrawl.cli.context import Context
+from recrawl.cli.output import print_section, print_titled_rows
 
 if TYPE_CHECKING:
     from recrawl.asking.explain import Explanation
@@ -124,37 +124,27 @@ def _print_explanation(found: Explanation) -> None:
         print(f"  {output.printable(sentence)}")
     if found.canonical is None:
         return
-    _section("identity", {
+    print_section("identity", {
         "as given": found.given, "canonical": found.canonical, "requested as": found.request_form,
         "url_id": found.url_id, "host": found.host, "domain": found.domain, "bucket": found.bucket,
     })  # fmt: skip
-    _table("URL rules that changed it", found.rules, ("rule", "what", "result"))
-    _table("seeds that open it", found.scope, ("url", "scope", "added_by"))
-    _section("filters", found.rejection or {"passes": True})
+    print_titled_rows("URL rules that changed it", found.rules, ("rule", "what", "result"))
+    print_titled_rows("seeds that open it", found.scope, ("url", "scope", "added_by"))
+    print_section("filters", found.rejection or {"passes": True})
     if found.robots is not None:
         names = ("agent", "allowed", "rule", "robots_outcome", "status", "fetched_at", "expires_at")
-        _section("robots.txt", {name: found.robots[name] for name in names})
+        print_section("robots.txt", {name: found.robots[name] for name in names})
     else:
-        _section("robots.txt", {"stored": False})
-    _table("decisions in force", found.decisions, ("kind", "subject", "value", "who", "reason", "until"))
+        print_section("robots.txt", {"stored": False})
+    print_titled_rows("decisions in force", found.decisions, ("kind", "subject", "value", "who", "reason", "until"))
     if found.known is not None:
-        _section("known", {name: found.known[name] for name in _URL_COLUMNS})
+        print_section("known", {name: found.known[name] for name in _URL_COLUMNS})
     if found.host_state is not None:
-        _section("host", {name: found.host_state[name] for name in _HOST_COLUMNS})
-    _table("planned", found.plans, ("round_id", "crawl_value", "queue", "fetch_partition", "rank_in_host"))
-    _table("tries", found.tries, ("round_id", "attempt", "hop", "url", "outcome", "status", "ended_at", "detail"))
-    _table("skipped", found.skips, ("round_id", "step", "skip_reason"))
-    _table("links turned away", found.rejects, ("round_id", "step", "filter", "reject_reason"))
-    _table("linked from", found.linked_from, ("round_id", "src_url", "link_kind", "anchor_text"))
-
-
-def _section(title: str, values: Mapping[str, Any]) -> None:
-    print(f"\n{title}")
-    for name, value in values.items():
-        print(f"  {name:22} {output.cell(value)}")
-
-
-def _table(title: str, rows: Any, columns: tuple[str, ...]) -> None:
-    if rows:
-        print(f"\n{title}")
-        output.print_rows(columns, [[row[name] for name in columns] for row in rows])
+        print_section("host", {name: found.host_state[name] for name in _HOST_COLUMNS})
+    print_titled_rows("planned", found.plans, ("round_id", "crawl_value", "queue", "fetch_partition", "rank_in_host"))
+    print_titled_rows(
+        "tries", found.tries, ("round_id", "attempt", "hop", "url", "outcome", "status", "ended_at", "detail")
+    )
+    print_titled_rows("skipped", found.skips, ("round_id", "step", "skip_reason"))
+    print_titled_rows("links turned away", found.rejects, ("round_id", "step", "filter", "reject_reason"))
+    print_titled_rows("linked from", found.linked_from, ("round_id", "src_url", "link_kind", "anchor_text"))

@@ -19,7 +19,7 @@ from tests.unit.warc.exchanges import an_exchange, records_by_warcio, write_part
             b"HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding : chunked\r\nX-Transfer-Encoding: no\r\n\r\n",
             None,
         ),
-        (b"HTTP/2 404 \r\nserver: x\r\n\r\n", b"HTTP/1.1 404 \r\nserver: x\r\n\r\n", "h2"),
+        (b"HTTP/2 404 \r\nserver: x\r\n\r\n", b"HTTP/1.1 404 \r\nserver: x\r\n\r\n", "h2c"),
         (b"HTTP/3 200\r\n\r\n", b"HTTP/1.1 200 \r\n\r\n", "h3"),
         (b"HTTP/1.0 200 OK\nA: 1\n\n", b"HTTP/1.0 200 OK\nA: 1\r\n\r\n", None),
         (b"HTTP/1.1 200 OK\r\nA: 1", b"HTTP/1.1 200 OK\r\nA: 1\r\n\r\n", None),

@@ -13,7 +13,7 @@ from recrawl.config.model import Configuration
 from recrawl.errors import WarcError
 from recrawl.parse.capture import Capture, FoundLink, ParsedPage
 from recrawl.parse.handlers import parse_capture
-from recrawl.parse.resolve import ResolvedLinks, resolve_links
+from recrawl.parse.resolve import ResolvedLinks, TargetJudge, resolve_links
 from recrawl.parse.sitemap import MAX_SITEMAP_BYTES
 from recrawl.robots.rules import RobotsRules
 from recrawl.storage import Store
@@ -95,11 +95,12 @@ def parse_task(batches: Iterator[pa.RecordBatch], settings: ParseSettings) -> It
     """
     store = Store(settings.configuration.storage)
     writers, streams, outcomes = part_writers(store, settings.round_id), WarcStreams(store), Counter[str]()
+    judge = TargetJudge(settings.canonicalizer, settings.filters, settings.scope)
     try:
         for batch in batches:
             rows = batch.to_pylist()
             for start in range(0, len(rows), _BATCH_ROWS):
-                parsed = [parse_row(row, settings, streams) for row in rows[start : start + _BATCH_ROWS]]
+                parsed = [parse_row(row, settings, streams, judge) for row in rows[start : start + _BATCH_ROWS]]
                 for table, writer in writers.items():
                     writer.write([row for one in parsed for row in one[table]])
                 outcomes.update(row["parse_outcome"] for one in parsed for row in one["pages"])
@@ -123,7 +124,9 @@ def parse_task(batches: Iterator[pa.RecordBatch], settings: ParseSettings) -> It
     yield pa.RecordBatch.from_pylist(said, schema=PARTS_SCHEMA)
 
 
-def parse_row(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -> dict[str, list[dict[str, Any]]]:
+def parse_row(
+    row: dict[str, Any], settings: ParseSettings, streams: WarcStreams, judge: TargetJudge
+) -> dict[str, list[dict[str, Any]]]:
     """The rows of one capture by table: its page, links and rejects.
 
     Of a redirect or a robots.txt (no WARC file) the edges alone; of an unchanged capture the page alone.
@@ -132,7 +135,7 @@ def parse_row(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams
         return {"pages": [_unchanged_row(row, settings)], "links": [], "rejects": []}
     page = None if row["warc_file"] is None else _parse(row, settings, streams)
     found = _edges_without_page(row, settings) if page is None else page.links
-    resolved = _resolve(row, found, page is not None and page.nofollow, settings)
+    resolved = _resolve(row, found, page is not None and page.nofollow, settings, judge)
     return {
         "pages": [] if page is None else [_page_row(row, page, resolved, settings)],
         "links": _link_rows(row, resolved),
@@ -171,7 +174,9 @@ def _parse(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -
     )
 
 
-def _resolve(row: dict[str, Any], found: list[FoundLink], nofollow: bool, settings: ParseSettings) -> ResolvedLinks:
+def _resolve(
+    row: dict[str, Any], found: list[FoundLink], nofollow: bool, settings: ParseSettings, judge: TargetJudge
+) -> ResolvedLinks:
     # A redirect's target is the same page under another name, not one link further away.
     depth = row["depth"] - 1 if row["redirect_url"] is not None else row["depth"]
     return resolve_links(
@@ -179,9 +184,7 @@ def _resolve(row: dict[str, Any], found: list[FoundLink], nofollow: bool, settin
         depth,
         found,
         nofollow,
-        settings.canonicalizer,
-        settings.filters,
-        settings.scope,
+        judge,
         settings.configuration.parse.max_links_per_page,
         settings.configuration.frontier.mode is FrontierMode.PATH_ASCENDING,
     )

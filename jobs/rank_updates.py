@@ -32,7 +32,8 @@ _SPACING_SECONDS = 20 * 3_600
 
 #: An answer whose content says what its status did not counts as that status.
 _SAID_BY_CONTENT = (
-    f"WHEN '{ParseOutcome.REFUSED}' THEN '{Outcome.FORBIDDEN}' WHEN '{ParseOutcome.SOFT_404}' THEN '{Outcome.NOT_FOUND}'"
+    f"WHEN '{ParseOutcome.REFUSED}' THEN '{Outcome.FORBIDDEN}' "
+    f"WHEN '{ParseOutcome.SOFT_404}' THEN '{Outcome.NOT_FOUND}'"
 )
 
 _KNOWN = [

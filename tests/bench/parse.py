@@ -29,7 +29,7 @@ from typing import NamedTuple
 from recrawl.config.model import Parse, Urls
 from recrawl.parse.capture import Capture
 from recrawl.parse.handlers import parse_capture
-from recrawl.parse.resolve import resolve_links
+from recrawl.parse.resolve import TargetJudge, resolve_links
 from recrawl.tables.vocabulary import Scope
 from recrawl.urls.canonical import Canonicalizer, host_of
 from recrawl.urls.domains import registered_domain
@@ -99,17 +99,18 @@ def of_folder(folder: Path, count: int) -> Source:
 def pages_a_second(source: Source, extractor: str) -> Measured:
     """Parse every page and resolve its links; `extractor` as in the configuration."""
     settings = Parse.model_validate({"text_extractor": extractor})
-    canonicalizer, filters = Canonicalizer.from_settings(Urls()), UrlFilters.from_settings(Urls(), _TODAY)
-    scope = ScopeSet([(Scope.ANYWHERE, "http://any.test/")])
+    judge = TargetJudge(
+        Canonicalizer.from_settings(Urls()),
+        UrlFilters.from_settings(Urls(), _TODAY),
+        ScopeSet([(Scope.ANYWHERE, "http://any.test/")]),
+    )
 
     def parse_pages(pages: list[tuple[str, str, bytes]]) -> None:
         for url, content_type, body in pages:
             page = parse_capture(
                 Capture(url, content_type, body, None, 0, "recrawl", want_text=extractor != "none"), settings
             )
-            resolve_links(
-                url, 0, page.links, page.nofollow, canonicalizer, filters, scope, settings.max_links_per_page, False
-            )
+            resolve_links(url, 0, page.links, page.nofollow, judge, settings.max_links_per_page, False)
 
     # Once over a part for imports, models and caches; those are paid once a process.
     parse_pages(source.pages[:3])

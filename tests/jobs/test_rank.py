@@ -84,8 +84,8 @@ ACCOUNTS = {
     RAISED_SEED: Account(CREDIT, 0, None, 0),
 }
 STATES = {
-    FAILED: "failing", REFUSED: "new", LATE: "new", TARGET: "new", MOVED: "redirect", MIDDLE: "duplicate", VANISHED: "failing",
-    DENIED: "new", DEAD: "gone",
+    FAILED: "failing", REFUSED: "new", LATE: "new", TARGET: "new", MOVED: "redirect", MIDDLE: "duplicate",
+    VANISHED: "failing", DENIED: "new", DEAD: "gone",
 }  # fmt: skip
 CREDITS = {SEED: 2 * CREDIT, WAITING_SEED: CREDIT, RAISED_SEED: 3 * CREDIT}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from recrawl.parse.capture import FoundLink
@@ -10,9 +11,10 @@ from recrawl.parse.sitemap import MAX_SITEMAP_URLS
 from recrawl.tables.vocabulary import LinkKind, RejectFilter
 from recrawl.urls.canonical import Canonicalizer, host_of
 from recrawl.urls.domains import registered_domain
-from recrawl.urls.filters import UrlFilters, uncanonical
+from recrawl.urls.filters import Rejection, UrlFilters, uncanonical
 from recrawl.urls.keys import url_id
 from recrawl.urls.scope import ScopeSet
+from recrawl.urls.traps import ever_deeper
 
 #: Characters kept of a rejected link.
 MAX_REJECT_CHARACTERS = 4_096
@@ -79,7 +81,7 @@ class ResolvedLinks(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """A distinct target: its edge-independent part, or why it is not taken."""
+    """A distinct target: its edge-independent part."""
 
     dst_url: str
     request_url: str | None
@@ -88,14 +90,36 @@ class _Target(NamedTuple):
     id: int
 
 
+class TargetJudge:
+    """What holds of a target wherever it is linked from; the latest are remembered, for pages of a site link alike.
+
+    Args:
+        canonicalizer, filters, scope: the crawl's rules.
+        remembered: targets whose verdicts are kept, about 1 KB each.
+    """
+
+    def __init__(
+        self, canonicalizer: Canonicalizer, filters: UrlFilters, scope: ScopeSet, remembered: int = 50_000
+    ) -> None:
+        self._request_form = canonicalizer.request_form
+        self.canonical: Callable[[str], str | None] = lru_cache(remembered)(canonicalizer.canonical)
+        self.check: Callable[[str, int], Rejection | None] = lru_cache(remembered)(filters.check)
+        self.allows: Callable[[str], bool] = lru_cache(remembered)(scope.allows)
+        self.target: Callable[[str, str], _Target] = lru_cache(remembered)(self._target)
+
+    def _target(self, canonical: str, url: str) -> _Target:
+        request, host = self._request_form(url), host_of(canonical)
+        return _Target(
+            canonical, None if request == canonical else request, host, registered_domain(host), url_id(canonical)
+        )
+
+
 def resolve_links(
     page_url: str,
     page_depth: int,
     found: Sequence[FoundLink],
     nofollow: bool,
-    canonicalizer: Canonicalizer,
-    filters: UrlFilters,
-    scope: ScopeSet,
+    judge: TargetJudge,
     max_links: int,
     mode_path_ascending: bool,
 ) -> ResolvedLinks:
@@ -110,10 +134,11 @@ def resolve_links(
         page_depth: links from a seed to it.
         found: its links, in document order.
         nofollow: the page's directives say nofollow.
+        judge: the crawl's rules.
         max_links: edges kept.
         mode_path_ascending: add the ancestor paths of followed links.
     """
-    resolver = _Resolver(page_url, page_depth + 1, canonicalizer, filters, scope)
+    resolver = _Resolver(page_url, page_depth + 1, judge)
     page_domain = registered_domain(host_of(page_url))
     kept: list[KeptLink] = []
     edges: set[tuple[str, LinkKind, str, str]] = set()
@@ -175,14 +200,10 @@ def _kept(position: int, target: _Target, kind: LinkKind, rel: str, text: str, f
 class _Resolver:
     """The distinct targets of one page, each looked at once."""
 
-    def __init__(
-        self, page_url: str, depth: int, canonicalizer: Canonicalizer, filters: UrlFilters, scope: ScopeSet
-    ) -> None:
+    def __init__(self, page_url: str, depth: int, judge: TargetJudge) -> None:
         self._page_url = page_url
         self._depth = depth
-        self._canonicalizer = canonicalizer
-        self._filters = filters
-        self._scope = scope
+        self._judge = judge
         self._by_url: dict[str, _Target | None] = {}
         self._by_canonical: dict[str, _Target | None] = {page_url: None}
         self._rejected: set[str] = set()
@@ -203,7 +224,7 @@ class _Resolver:
         return target
 
     def _looked_at(self, link: FoundLink) -> _Target | None:
-        canonical = self._canonicalizer.canonical(link.url) if link.url else None
+        canonical = self._judge.canonical(link.url) if link.url else None
         if canonical is None:
             written = link.url or link.raw
             if written not in self._uncanonical:
@@ -219,18 +240,16 @@ class _Resolver:
         return self._by_canonical[canonical]
 
     def _judged(self, canonical: str, url: str) -> _Target | None:
-        rejection = self._filters.check_link(self._page_url, canonical, self._depth)
+        rejection = self._judge.check(canonical, self._depth)
         if rejection is not None:
             self._reject(canonical, rejection.filter, rejection.reason)
-            return None
-        if not self._scope.allows(canonical):
+        elif reason := ever_deeper(self._page_url, canonical, self._depth):
+            self._reject(canonical, RejectFilter.EVER_DEEPER, reason)
+        elif not self._judge.allows(canonical):
             self._reject(canonical, RejectFilter.SCOPE, "No seed's scope reaches it.")
-            return None
-        request = self._canonicalizer.request_form(url)
-        host = host_of(canonical)
-        return _Target(
-            canonical, None if request == canonical else request, host, registered_domain(host), url_id(canonical)
-        )
+        else:
+            return self._judge.target(canonical, url)
+        return None
 
     def _reject(self, url: str, name: RejectFilter, reason: str) -> None:
         text = url[:MAX_REJECT_CHARACTERS]

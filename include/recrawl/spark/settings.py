@@ -21,7 +21,11 @@ JARS_VARIABLE = "RECRAWL_JARS"
 
 #: A small job spends its time in start-up: the quick compiler alone halves it, and a heap this
 #: size needs no parallel collector. A cluster's driver keeps the JVM's own choice.
-_LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
+#: With the quick compiler the code cache is 48 MB by default: it fills, and methods are thrown out and compiled again.
+_LOCAL_JVM_OPTIONS = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m -Xms512m -Xmn256m "
+    "-Xss4m"
+)
 
 #: Classes of earlier sessions, mapped instead of loaded (`class_archive.py`); a JVM that does not
 #: fit it goes on without, and need not say so.
@@ -41,6 +45,13 @@ _LOCAL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Nobody looks at the plans of past queries here; as texts they are large, and making them costs time.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "2000",
+    "spark.sql.ui.retainedExecutions": "2",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "100",
 }
 
 

@@ -234,7 +234,7 @@ _PAGES = (
     _flag("nofollow", "The page or its headers say nofollow."),
     _flag("noarchive", "The page or its headers say noarchive; NULL where it was not parsed."),
     _flag("needs_rendering", "The page is empty until its scripts run; NULL where that was not looked at."),
-    Column("metadata", "MAP<STRING,STRING>", "What else it states: OpenGraph, linked data, an image's size, a PDF's pages."),
+    Column("metadata", "MAP<STRING,STRING>", "What else it states, as OpenGraph, linked data or a size."),
     _real("quality", "0 to 1: how much it is worth reading."),
     _text("handler", "Content handler that parsed it."),
     _text("parse_outcome", "How parsing ended.", values=v.ParseOutcome),

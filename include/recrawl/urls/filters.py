@@ -14,7 +14,7 @@ from recrawl.config.model import Urls
 from recrawl.tables.vocabulary import RejectFilter
 from recrawl.urls.canonical import CRAWLED_PREFIXES, parse
 from recrawl.urls.lists import ExtensionList, HostList, PatternList, PrefixList, entries_of
-from recrawl.urls.traps import Calendar, LongPath, QueryExplosion, SegmentRepeat, SessionInPath, ever_deeper
+from recrawl.urls.traps import Calendar, LongPath, QueryExplosion, SegmentRepeat, SessionInPath
 
 _ReasonOf = Callable[[str, int, int], str]
 
@@ -144,10 +144,3 @@ class UrlFilters:
             if reason:
                 return Rejection(name, reason)
         return None
-
-    def check_link(self, page_url: str, url: str, depth: int) -> Rejection | None:
-        """As `check`, for a link of the page at `page_url`: it may be a step into a path without end."""
-        rejection = self.check(url, depth)
-        if rejection is None and (reason := ever_deeper(page_url, url, depth)):
-            return Rejection(RejectFilter.EVER_DEEPER, reason)
-        return rejection

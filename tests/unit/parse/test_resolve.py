@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recrawl.config.model import Urls
 from recrawl.parse.capture import FoundLink
-from recrawl.parse.resolve import ResolvedLinks, ancestor_urls, resolve_links
+from recrawl.parse.resolve import ResolvedLinks, TargetJudge, ancestor_urls, resolve_links
 from recrawl.tables.vocabulary import LinkKind, RejectFilter, Scope
 from recrawl.urls.canonical import Canonicalizer
 from recrawl.urls.filters import UrlFilters
@@ -28,7 +28,7 @@ def link(url: str, kind: LinkKind = LinkKind.A, rel: str = "", text: str = "", r
 def resolve(
     *found: FoundLink, nofollow: bool = False, max_links: int = 100, ascending: bool = False, depth: int = 0
 ) -> ResolvedLinks:
-    return resolve_links(PAGE, depth, found, nofollow, CANONICALIZER, FILTERS, SCOPE, max_links, ascending)
+    return resolve_links(PAGE, depth, found, nofollow, TargetJudge(CANONICALIZER, FILTERS, SCOPE), max_links, ascending)
 
 
 def test_an_edge_holds_the_target_and_how_it_is_requested() -> None:
@@ -101,16 +101,15 @@ def test_what_a_sitemap_states_counts_for_its_own_domain_alone() -> None:
         FoundLink(url, "raw", LinkKind.SITEMAP, "", "", "2026-01-01", 0.5)
         for url in ("http://www.e.example/a", "http://other.example/b")
     ]
-    kept = resolve_links(PAGE, 0, found, False, CANONICALIZER, FILTERS, scope, 100, False).kept
+    kept = resolve_links(PAGE, 0, found, False, TargetJudge(CANONICALIZER, FILTERS, scope), 100, False).kept
     assert [(edge.lastmod, edge.priority) for edge in kept] == [("2026-01-01", 0.5), (None, None)]
 
 
 def test_a_path_that_each_link_makes_longer_is_left() -> None:
     page = "http://e.example/deep/a/b/c/a/b/c"
     scope = ScopeSet([(Scope.ANYWHERE, "http://e.example/")])
-    result = resolve_links(
-        page, 6, [link(f"{page}/b"), link("http://e.example/x")], False, CANONICALIZER, FILTERS, scope, 9, False
-    )
+    judge = TargetJudge(CANONICALIZER, FILTERS, scope)
+    result = resolve_links(page, 6, [link(f"{page}/b"), link("http://e.example/x")], False, judge, 9, False)
     assert [edge.dst_url for edge in result.kept] == ["http://e.example/x"]
     assert [reject.filter for reject in result.rejects] == [RejectFilter.EVER_DEEPER]
 

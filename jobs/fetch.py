@@ -151,8 +151,7 @@ def with_host_state(step: Step, plan: DataFrame) -> DataFrame:
 
 def _decided(step: Step, kind: OverrideKind) -> list[str]:
     """The subjects of a kind of decision in force when the round opened."""
-    rows = step.opening("overrides").where(F.col("override_kind") == str(kind)).collect()
-    return sorted(row["subject"] for row in rows)
+    return sorted(row["subject"] for row in step.opening_rows("overrides") if row["override_kind"] == str(kind))
 
 
 def fetch_partition(

@@ -85,7 +85,7 @@ def phases_to_do(places: Places, s3: bool = False) -> list[Phase]:
             Phase(
                 "an archive of Spark's classes, so that sessions start faster",
                 0,
-                "30 seconds",
+                "40 seconds",
                 class_archive.INSTALLED_MB,
                 lambda: build_class_archive(places),
             )

@@ -106,6 +106,8 @@ def host_changes(step: Step) -> DataFrame:
         "greatest(seen_last_access_at, last_access_at) AS last_access_at",
         "CASE WHEN requests > 0 THEN seen_blocked_until ELSE blocked_until END AS blocked_until",
         "coalesce(CASE WHEN requests > 0 THEN seen_error_streak END, error_streak, 0) AS error_streak",
+        "coalesce(seen_connect_ms, connect_ms) AS connect_ms",
+        "coalesce(seen_first_byte_ms, first_byte_ms) AS first_byte_ms",
         "coalesce(url_count, 0L) + coalesce(new_urls, 0L) AS url_count",
         "coalesce(page_count, 0L) + coalesce(new_pages, 0L) AS page_count",
         "coalesce(duplicate_count, 0L) + coalesce(new_duplicates, 0L) AS duplicate_count",
@@ -124,6 +126,8 @@ _SEEN = [
     "last_access_at",
     "blocked_until",
     "error_streak",
+    "connect_ms",
+    "first_byte_ms",
 ]
 
 

@@ -170,6 +170,10 @@ def step(crawl: JobCrawl) -> Step:
             *[row_of_link(source, to, link_kind="redirect") for source, to in REDIRECTS.items() if to],
         ],
         warc_files=[{"warc_file": "w", "bytes": 1_000, "records": 9}],
+        host_visits=[
+            {"host": "a.test", "requests": 12, "connect_ms": 12.5, "first_byte_ms": 80.0},
+            {"host": "seed.test", "requests": 1},
+        ],
     )  # fmt: skip
     save_step_summary(opened.store, ROUND, "frontier", {"richest_cash": RICHEST, "value_cutoff": 0.25})
     return opened
@@ -304,6 +308,8 @@ def _check_other_tables(step: Step) -> None:
         ("seed.test", "seed.test", 1, 1, 0),
         ("waiting.test", "waiting.test", 1, 0, 0),
     ]
+    measured = plain(step.tables.read("hosts"), "host", "connect_ms", "first_byte_ms")
+    assert measured == [("a.test", 12.5, 80.0), ("seed.test", None, None), ("waiting.test", None, None)]
 
 
 HOLDING = Figures(

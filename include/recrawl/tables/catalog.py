@@ -80,8 +80,9 @@ _ALL = (
     _table(
         "hosts", "An authority: a host and its port where that is not the default.", S, "rank", "bucket host",
         "bucket host registered_domain ips zone robots_digest? robots_expires_at? crawl_delay_seconds? "
-        "adaptive_delay_seconds? last_access_at? blocked_until? error_streak url_count page_count duplicate_count "
-        "trap_score quota_urls_per_round? mirror_of? case_insensitive index_names last_round_id",
+        "adaptive_delay_seconds? last_access_at? blocked_until? error_streak connect_ms? first_byte_ms? url_count "
+        "page_count duplicate_count trap_score quota_urls_per_round? mirror_of? case_insensitive index_names "
+        "last_round_id",
     ),
     _table(
         "contents", "A distinct content.", S, "rank", "bucket content_checksum",

@@ -159,10 +159,11 @@ class PeoplesDecisions:
 
 
 def names_host(subjects: list[str]) -> Column:
-    """Whether the column `host`, or a domain that it belongs to, is among the subjects."""
+    """Whether the column `host`, with or without its port, or a domain that it belongs to, is among the subjects."""
+    name = F.expr("regexp_replace(host, ':[0-9]+$', '')")
     result = F.lit(False)
     for subject in subjects:
-        result = result | (F.col("host") == subject) | F.col("host").endswith(f".{subject}")
+        result = result | (F.col("host") == subject) | (name == subject) | name.endswith(f".{subject}")
     return result
 
 

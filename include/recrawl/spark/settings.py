@@ -45,6 +45,8 @@ _LOCAL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Interpreted, it looks every shared expression up in a cache, row by row.
+    "spark.sql.subexpressionElimination.enabled": "false",
     # Nobody looks at the plans of past queries here; as texts they are large, and making them costs time.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "2000",

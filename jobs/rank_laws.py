@@ -6,7 +6,9 @@ against what the pages gave away, what the plan holds against what was fetched o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,6 +17,7 @@ from jobs.cash_flows import RoundFlows, held_sql, site_content_sql
 from recrawl.rank.transitions import payable_sql
 from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
+from recrawl.spark.delta import in_parallel
 from recrawl.tables.vocabulary import ChangeVerdict, Outcome
 
 
@@ -91,15 +94,13 @@ def check_laws(row: Round, figures: Figures) -> list[str]:
 def measure(step: Step, flows: RoundFlows) -> Figures:
     """Measure both sides of every law."""
     row = step.round
-    planned, fetched, skipped, not_once = _planned(step)
-    staged = _staged(step, flows)
-    outcomes = {str(r["outcome"]): int(r["count"]) for r in _final(step).groupBy("outcome").count().collect()}
-    unchanged, withheld = _numbers(
-        step.slice("pages").agg(
-            F.sum(F.expr(f"CAST(change_verdict = '{ChangeVerdict.UNCHANGED}' AS INT)")),
-            F.sum(F.expr(f"CAST(NOT {site_content_sql()} AS INT)")),
-        )
-    )
+    independent: list[Callable[[], Any]] = [
+        lambda: _staged(step, flows),
+        lambda: _planned(step),
+        lambda: _outcomes(step),
+        lambda: _verdicts(step),
+    ]
+    staged, (planned, fetched, skipped, not_once), outcomes, (unchanged, withheld) = in_parallel(independent)
     answered = outcomes.get(Outcome.OK, 0) + outcomes.get(Outcome.NOT_MODIFIED, 0)
     to_lambda = staged["of_pages"] + staged["of_moves"] + staged["of_dead"]
     return Figures(
@@ -127,6 +128,21 @@ def measure(step: Step, flows: RoundFlows) -> Figures:
 
 def _final(step: Step) -> DataFrame:
     return step.slice("fetches").where("final")
+
+
+def _outcomes(step: Step) -> dict[str, int]:
+    counts = _final(step).groupBy("outcome").count().collect()
+    return {str(row["outcome"]): int(row["count"]) for row in counts}
+
+
+def _verdicts(step: Step) -> list[int]:
+    """Pages that were unchanged, and pages that the site withheld."""
+    return _numbers(
+        step.slice("pages").agg(
+            F.sum(F.expr(f"CAST(change_verdict = '{ChangeVerdict.UNCHANGED}' AS INT)")),
+            F.sum(F.expr(f"CAST(NOT {site_content_sql()} AS INT)")),
+        )
+    )
 
 
 def _planned(step: Step) -> tuple[int, int, int, int]:

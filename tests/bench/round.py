@@ -82,7 +82,7 @@ def measured_run(name: str, command: list[str], environment: dict[str, str], web
     tree.wait_for_orphans()
     found.cpu_seconds = tree.cpu_seconds()
     for step in STEP_NAMES:
-        if any(f"{step}: nothing was planned" in line for line in lines):
+        if any(f"{step}: nothing was planned" in line.lower() for line in lines):
             found.steps[step] = (0.0, 0.0)
     found.steps = {step: found.steps[step] for step in STEP_NAMES if step in found.steps}
     if status or len(found.steps) != len(STEP_NAMES):

@@ -44,12 +44,18 @@ def fold_all(step: Step, row: Round) -> None:
 
 
 def _fold(step: Step, row: Round, table: str, changes: DataFrame) -> None:
-    rows = changes.withColumn("last_round_id", F.lit(step.round_id)).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = changes.withColumn("last_round_id", F.lit(step.round_id))
+    transaction = f"fold/{table}/{step.round_id}/{int(row['generation'])}"
+    if not step.application.stored.open(table, row.version_at_open(table)).file_uris():
+        # In a table without rows everything is new.
+        step.tables.fold(table, transaction, None, rows.drop("is_new"))
+        return
+    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     counts = {bool(count["is_new"]): int(count["count"]) for count in rows.groupBy("is_new").count().collect()}
     step.lease.check()
     step.tables.fold(
         table,
-        f"fold/{table}/{step.round_id}/{int(row['generation'])}",
+        transaction,
         rows.where("NOT is_new").drop("is_new") if counts.get(False) else None,
         rows.where("is_new").drop("is_new") if counts.get(True) else None,
     )

@@ -30,7 +30,7 @@ ROUND_IDS = tuple(f"20261130T0{hour}0000.000000Z" for hour in range(1, 9))
 _TIMED = {
     "last_fetch_at", "last_success_at", "last_change_at", "next_fetch_at", "last_access_at", "robots_expires_at",
     "change_rate_per_day", "change_events", "observed_days", "last_warc_file", "last_warc_record_id", "last_warc_date",
-    "adaptive_delay_seconds", "ips",
+    "adaptive_delay_seconds", "ips", "connect_ms", "first_byte_ms",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The archive of JVM classes that lets Spark sessions start in half the time (`recrawl.spark.class_archive`).
+"""The archive of JVM classes from which Spark sessions start faster (`recrawl.spark.class_archive`).
 
 It belongs to one Java and one set of jars; a stamp beside it says to which.
 """

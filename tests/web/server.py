@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import struct
 import threading
@@ -166,9 +167,10 @@ class MisbehavingWeb:
         return f"http://{host}:{self.port}{path}"
 
     def hosts_file(self, path: Path) -> Path:
-        """Write the names and addresses of all sites in the form of /etc/hosts."""
-        path.write_text("".join(f"{site.address} {site.host}\n" for site in self._sites.values()))
-        return path
+        """Write the names and addresses of all sites in the form of /etc/hosts; a running crawl never sees half a file."""
+        half = path.with_name(f"{path.name}.{os.getpid()}.half")
+        half.write_text("".join(f"{site.address} {site.host}\n" for site in self._sites.values()))
+        return half.replace(path)
 
     def site(self, host: str, **settings: Any) -> Site:
         """The site `host`, made if it is new, with the attributes of `Site` set as `settings` says."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class PartFile:
     bytes: int
     rows: int
     partitions: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields as JSON has them: what a task tells the driver."""
+        return asdict(self)
 
 
 class PartWriter:

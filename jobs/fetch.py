@@ -215,7 +215,8 @@ def _stored_robots(file: dict[str, Any]) -> tuple[str, StoredRobots]:
 def write_tables(step: Step) -> None:
     """Build this step's slices from every published journal of the round."""
     journals = journal_names(step.store, step.round_id)
-    parts = part_files(_written_parts(step, journals).collect()) if journals else []
+    said = _written_parts(step, journals).collect() if journals else []
+    parts = part_files(row["row"] for row in said)
     for table in (*OWN_TABLES, *MERGED_TABLES):
         step.lease.check()
         own_step = "fetch" if table == "skips" else None

@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -23,12 +23,15 @@ from recrawl.storage import Store
 from recrawl.table_parts import PartFile, PartWriter
 from recrawl.tables.catalog import TABLES
 
+T = TypeVar("T")
+
 #: Written by the task that reads the journal.
 OWN_TABLES = ("fetches", "skips", "warc_files")
 #: Merged over all journals of the round.
 MERGED_TABLES = ("host_visits", "robots")
 
 _ROWS_AT_ONCE = 1_000
+_HOSTS_AT_ONCE = 200
 
 #: A row to be merged, or (without a host) a data file that was written.
 LINE_SCHEMA = pa.schema([("host", pa.string()), ("table", pa.string()), ("row", pa.string())])
@@ -46,7 +49,7 @@ class TablesTask:
         store = Store(self.storage)
         with self._writers(OWN_TABLES, store) as writers:
             for name in _column(batches, "journal"):
-                for lines in _chunks(read_journal(store, name)):
+                for lines in _batched(read_journal(store, name), _ROWS_AT_ONCE):
                     for table, writer in writers.items():
                         writer.write([_typed(table, row) for row_table, row in lines if row_table == table])
                     merged = [(row["host"], table, json.dumps(row)) for table, row in lines if table in MERGED_TABLES]
@@ -58,16 +61,12 @@ class TablesTask:
         store = Store(self.storage)
         with self._writers(MERGED_TABLES, store) as writers:
             rows = (row for batch in batches for row in batch.to_pylist())
-            for host, of_host in groupby(rows, key=lambda row: row["host"]):
-                if host is None:
-                    yield _lines((None, row["table"], row["row"]) for row in of_host)
-                    continue
-                held: dict[str, list[Row]] = {table: [] for table in MERGED_TABLES}
-                for row in of_host:
-                    held[row["table"]].append(json.loads(row["row"]))
-                if held["host_visits"]:
-                    writers["host_visits"].write([_typed("host_visits", whole_visit(held["host_visits"]))])
-                writers["robots"].write([_typed("robots", row) for row in newest_robots(held["robots"])])
+            hosts = groupby(rows, key=lambda row: row["host"])
+            for group in _batched(((host, list(of_host)) for host, of_host in hosts), _HOSTS_AT_ONCE):
+                merged = [_merged(of_host) for host, of_host in group if host is not None]
+                for table, writer in writers.items():
+                    writer.write([_typed(table, row) for of_host in merged for row in of_host[table]])
+                yield from (_lines(_plain(of_host)) for host, of_host in group if host is None)
             yield _lines(_written(writers))
 
     @contextmanager
@@ -85,9 +84,22 @@ class TablesTask:
             raise
 
 
-def part_files(rows: Iterable[Mapping[str, Any]]) -> list[PartFile]:
-    """The data files of rows that `TablesTask.merge` gave."""
-    return [PartFile(**json.loads(row["row"])) for row in rows]
+def part_files(texts: Iterable[str]) -> list[PartFile]:
+    """The data files that `TablesTask.merge` says were written, from its column `row`."""
+    return [PartFile(**json.loads(text)) for text in texts]
+
+
+def _merged(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of one host, merged, by table."""
+    held: dict[str, list[Row]] = {table: [] for table in MERGED_TABLES}
+    for row in rows:
+        held[row["table"]].append(json.loads(row["row"]))
+    visits = held["host_visits"]
+    return {"host_visits": [whole_visit(visits)] if visits else [], "robots": newest_robots(held["robots"])}
+
+
+def _plain(rows: Iterable[Row]) -> list[tuple[str | None, str, str]]:
+    return [(None, row["table"], row["row"]) for row in rows]
 
 
 def _written(writers: Mapping[str, PartWriter]) -> list[tuple[str | None, str, str]]:
@@ -96,8 +108,7 @@ def _written(writers: Mapping[str, PartWriter]) -> list[tuple[str | None, str, s
 
 
 def _lines(rows: Iterable[tuple[str | None, str, str]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [[], [], []]
-    return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=LINE_SCHEMA)
+    return pa.RecordBatch.from_pylist([dict(zip(LINE_SCHEMA.names, row, strict=True)) for row in rows], LINE_SCHEMA)
 
 
 def _column(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[Any]:
@@ -105,15 +116,10 @@ def _column(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[Any]:
         yield from batch.column(name).to_pylist()
 
 
-def _chunks(lines: Iterator[tuple[str, Row]]) -> Iterator[list[tuple[str, Row]]]:
-    held: list[tuple[str, Row]] = []
-    for line in lines:
-        held.append(line)
-        if len(held) == _ROWS_AT_ONCE:
-            yield held
-            held = []
-    if held:
-        yield held
+def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 _TIMES = {

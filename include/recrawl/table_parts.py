@@ -68,6 +68,7 @@ class PartWriter:
         folder = "/".join(f"{name}={self._partitions[name]}" for name in self._table.partition_by)
         self._path = f"{folder}/part-{uuid.uuid4()}.snappy.parquet"
         self._held: list[pa.Table] = []
+        self._held_bytes = 0
         self._writer: pq.ParquetWriter | None = None
         self._file: Path | None = None
         self._rows = 0
@@ -86,8 +87,9 @@ class PartWriter:
             raise TableError(f"Rows do not fit the table {self._table.name}: {error}") from None
         check_constraints(self._table, table)
         self._held.append(table)
+        self._held_bytes += table.nbytes
         self._rows += table.num_rows
-        if sum(held.nbytes for held in self._held) >= _ROW_GROUP_BYTES:
+        if self._held_bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
     def _flush(self) -> None:
@@ -96,6 +98,7 @@ class PartWriter:
             self._writer = pq.ParquetWriter(self._file, self._schema, compression="snappy")
         self._writer.write_table(pa.concat_tables(self._held).combine_chunks())
         self._held.clear()
+        self._held_bytes = 0
 
     def _temporary_file(self) -> Path:
         if not self._store.is_local:

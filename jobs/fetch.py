@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.fetch_tables import MERGED_TABLES, OWN_TABLES, TablesTask, part_files
+from jobs.fetch_tables import MERGED_TABLES, OWN_TABLES, TablesTask
 from recrawl.clock import SystemClock
 from recrawl.config.model import Configuration
 from recrawl.fetch.journal import journal_names
@@ -29,6 +29,7 @@ from recrawl.fetch.work import PlanItem
 from recrawl.live import live_figures
 from recrawl.spark.application import Step, Summary, stage_progress, step_main
 from recrawl.spark.scope import scope_set
+from recrawl.table_parts import PartFile
 from recrawl.tables.vocabulary import OverrideKind, RobotsOutcome
 from recrawl.urls.scope import ScopeSet
 
@@ -216,7 +217,7 @@ def write_tables(step: Step) -> None:
     """Build this step's slices from every published journal of the round."""
     journals = journal_names(step.store, step.round_id)
     said = _written_parts(step, journals).collect() if journals else []
-    parts = part_files(row["row"] for row in said)
+    parts = [PartFile.from_text(row["row"]) for row in said]
     for table in (*OWN_TABLES, *MERGED_TABLES):
         step.lease.check()
         own_step = "fetch" if table == "skips" else None

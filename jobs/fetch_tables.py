@@ -20,7 +20,7 @@ from recrawl.config.model import Storage
 from recrawl.fetch.journal import Row, parse_time, read_journal
 from recrawl.fetch.merged import newest_robots, whole_visit
 from recrawl.storage import Store
-from recrawl.table_parts import PartFile, PartWriter
+from recrawl.table_parts import PartWriter
 from recrawl.tables.catalog import TABLES
 
 T = TypeVar("T")
@@ -84,11 +84,6 @@ class TablesTask:
             raise
 
 
-def part_files(texts: Iterable[str]) -> list[PartFile]:
-    """The data files that `TablesTask.merge` says were written, from its column `row`."""
-    return [PartFile(**json.loads(text)) for text in texts]
-
-
 def _merged(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """The rows of one host, merged, by table."""
     held: dict[str, list[Row]] = {table: [] for table in MERGED_TABLES}
@@ -104,7 +99,7 @@ def _plain(rows: Iterable[Row]) -> list[tuple[str | None, str, str]]:
 
 def _written(writers: Mapping[str, PartWriter]) -> list[tuple[str | None, str, str]]:
     parts = [part for writer in writers.values() if (part := writer.close()) is not None]
-    return [(None, part.table, json.dumps(part.as_json())) for part in parts]
+    return [(None, part.table, part.to_text()) for part in parts]
 
 
 def _lines(rows: Iterable[tuple[str | None, str, str]]) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -144,32 +144,45 @@ class StoredTables:
         Args:
             parts: what `PartWriter.close` gave; those of other tables are left aside.
         """
-        from deltalake import CommitProperties
-        from deltalake.transaction import AddAction, RemoveAction
-
         self._require(table, TableKind.EVENT)
-        declared, stored = TABLES[table], self.open(table)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(
-                path=part.path,
-                size=part.bytes,
-                partition_values=dict(part.partitions),
-                modification_time=int(time.time() * 1_000),
-                data_change=True,
-                stats=json.dumps({"numRecords": part.rows}),
-            )
-            for part in parts
-            if part.table == table
-        ]
-        if actions or self._slice_files(table, round_id, step):
-            stored.create_write_transaction(
-                actions,
-                "overwrite",
-                stored.schema(),
-                partition_by=list(declared.partition_by),
-                partition_filters=_slice_filters(round_id, step),
-                commit_properties=CommitProperties(custom_metadata={"userMetadata": round_id}),
-            )
+        added = [_add_action(part) for part in parts if part.table == table]
+        if added or self._slice_files(table, round_id, step):
+            self._commit(table, added, "overwrite", {"userMetadata": round_id}, _slice_filters(round_id, step))
+
+    def append_parts(self, table: str, transaction: str, parts: Sequence[PartFile]) -> None:
+        """Append data files that tasks wrote to a state table, in one commit; done once a transaction."""
+        self._require(table, TableKind.STATE)
+        added = [_add_action(part) for part in parts]
+        if added and not self.has_committed(table, transaction):
+            self._commit(table, added, "append", {}, transaction=transaction)
+
+    def has_committed(self, table: str, transaction: str) -> bool:
+        """Whether a commit under this transaction id is in force."""
+        return self.open(table).transaction_version(transaction) is not None
+
+    def _commit(
+        self,
+        table: str,
+        actions: list[Any],
+        mode: Literal["append", "overwrite"],
+        metadata: dict[str, str],
+        replaced: list[tuple[str, str, str]] | None = None,
+        transaction: str | None = None,
+    ) -> None:
+        from deltalake import CommitProperties, Transaction
+
+        stored = self.open(table)
+        stored.create_write_transaction(
+            actions,
+            mode,
+            stored.schema(),
+            partition_by=list(TABLES[table].partition_by),
+            partition_filters=replaced,
+            commit_properties=CommitProperties(
+                custom_metadata=metadata,
+                app_transactions=[Transaction(transaction, 0)] if transaction else None,
+            ),
+        )
 
     def delete_slice(self, table: str, round_id: str) -> None:
         """Delete a round's rows of an event table."""
@@ -189,6 +202,19 @@ class StoredTables:
     def _require(table: str, kind: TableKind) -> None:
         if TABLES[table].kind is not kind:
             raise TableError(f"{table} is a table of another kind: {TABLES[table].kind.value}, not {kind.value}.")
+
+
+def _add_action(part: PartFile) -> Any:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        path=part.path,
+        size=part.bytes,
+        partition_values=dict(part.partitions),
+        modification_time=int(time.time() * 1_000),
+        data_change=True,
+        stats=json.dumps({"numRecords": part.rows, **part.statistics}),
+    )
 
 
 def slice_predicate(round_id: str, step: str | None) -> str:

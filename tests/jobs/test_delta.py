@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from py4j.protocol import Py4JJavaError
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -122,9 +122,9 @@ def test_rows_that_break_a_constraint_are_refused(crawl: JobCrawl) -> None:
     for column, value in bad.items():
         row = crawl.frame("fetches", [{"round_id": ROUND, **row_of_fetch(ONE)}])
         broken = row.withColumn(column, F.lit(value).cast(row.schema[column].dataType))
-        with pytest.raises(Py4JJavaError, match=column):
+        with pytest.raises(PythonException, match=column):
             crawl.tables.write_slice("fetches", "20270101T000000.000000Z", broken)
-    with pytest.raises(Py4JJavaError, match="state"):
+    with pytest.raises(PythonException, match="state"):
         crawl.tables.fold("urls", "bad", None, crawl.frame("urls", [row_of_url(ONE, state="splendid")]))
     assert crawl.stored.version("fetches") == version
     assert plain(crawl.tables.read("urls"), "url") == []

@@ -157,8 +157,8 @@ def test_tables_of_a_newer_program_are_refused_in_one_sentence(own_crawl: JobCra
     own_crawl.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{MODEL_VERSION_PROPERTY}' = {newer})")
     with pytest.raises(TableError) as refusal:
         own_crawl.stored.create_missing(NOW)
-    assert f"have model version {newer}, this program knows {MODEL_VERSION}." in str(refusal.value)
-    assert str(refusal.value).endswith("Use the newer recrawl.")
+    assert f"crawl.rounds has model version {newer}, this program knows {MODEL_VERSION}." in str(refusal.value)
+    assert str(refusal.value).endswith("Use the newer program.")
 
 
 def test_tables_with_other_columns_are_refused_with_what_differs_and_the_mend(own_crawl: JobCrawl) -> None:

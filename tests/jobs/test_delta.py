@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 
 import pytest
 from pyspark.errors import PythonException
@@ -103,6 +104,23 @@ def test_folds_are_done_once_and_read_alike_in_both_ways(own_crawl: JobCrawl) ->
     assert fold("fold/urls/1/1", 7) == [(url, 7) for url in sorted([*touched, FOUR])]
     # The merge left no transaction behind for what is written next.
     assert own_crawl.spark.conf.get("spark.databricks.delta.write.txnAppId", "none") == "none"
+
+
+def test_files_are_skipped_only_where_nothing_is_asked_of_them(own_crawl: JobCrawl) -> None:
+    due = NOW + timedelta(microseconds=123_456)
+    rows = [row_of_url(f"{base}{page}", next_fetch_at=due) for base in (ONE, TWO, THREE) for page in range(3)]
+    own_crawl.tables.fold("urls", "fold/urls/0/0", None, own_crawl.frame("urls", rows))
+    urls = own_crawl.spark.read.format("delta").load(own_crawl.stored.path("urls"))
+    just_before = (due - timedelta(microseconds=1)).isoformat()
+    asked = {
+        f"host = '{rows[0]['host']}'": 3,
+        f"url_id = {rows[4]['url_id']}": 1,
+        f"next_fetch_at > TIMESTAMP '{just_before}'": 9,
+        f"next_fetch_at > TIMESTAMP '{due.isoformat()}'": 0,
+        "content_checksum IS NULL": 9,
+        "host = 'absent.test'": 0,
+    }
+    assert {question: urls.where(question).count() for question in asked} == asked
 
 
 def test_sql_sorts_hosts_into_the_buckets_of_python(spark: SparkSession) -> None:

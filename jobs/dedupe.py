@@ -18,6 +18,12 @@ from recrawl.dedupe.representative import chosen_sql, order_struct_sql, still_st
 from recrawl.spark.application import Step, Summary, step_main
 from recrawl.tables.vocabulary import LinkKind, RejectFilter
 
+#: When a listing says that a page changed: ISO 8601 as in sitemaps, or as in RSS (RFC 822, zone left out).
+_LISTED_AT = (
+    "coalesce(try_to_timestamp(listed_lastmod_text), "
+    "try_to_timestamp(substring(listed_lastmod_text, 6, 20), 'dd MMM yyyy HH:mm:ss'))"
+)
+
 
 def run(step: Step) -> Summary:
     """Identify the round's contents and targets."""
@@ -104,7 +110,12 @@ def discover(step: Step, flows: RoundFlows) -> DataFrame:
     named = (
         links.where(f"followed OR link_kind = '{LinkKind.REDIRECT}'")
         .groupBy(F.col("dst_url_id").alias("url_id"))
-        .agg(F.expr(first_link).alias("link"), F.max("dst_url").alias("last_url"))
+        .agg(
+            F.expr(first_link).alias("link"),
+            F.max("dst_url").alias("last_url"),
+            F.max(F.expr(_LISTED_AT)).alias("listed_lastmod_at"),
+            F.max("listed_priority").alias("listed_priority"),
+        )
     )
     captured = pages.select("url_id", F.col("url").alias("page_url"), F.col("host").alias("page_host"))
     known = step.opening("urls").select("url_id", F.col("url").alias("known_url"), F.col("host").alias("known_host"))

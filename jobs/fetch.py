@@ -94,7 +94,7 @@ def run(step: Step) -> Summary:
         deadline=deadline,
         scope=scope_set(step),
         blocked=frozenset(_decided(step, OverrideKind.BLOCK)),
-        excluded=tuple(_decided(step, OverrideKind.EXCLUDE)),
+        excluded=tuple(_decided(step, OverrideKind.EXCLUDE) + _decided(step, OverrideKind.TRAP)),
         drained=step.assignment.abandon,
     )
     partitions = _partition_count(plan)

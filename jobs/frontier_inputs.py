@@ -13,7 +13,9 @@ from recrawl.errors import UsageError
 from recrawl.frontier.value import crawl_value_sql
 from recrawl.rank.aopic import UNITS_PER_CREDIT, effective_cash_sql, importance_sql
 from recrawl.rank.change_rate import rate_per_day_sql
+from recrawl.rank.listed_changes import claim_stands_sql, counted_age_days_sql
 from recrawl.rank.transitions import DECIDED_STATES, payable_sql
+from recrawl.rank.trap_scores import trap_factor_sql
 from recrawl.spark.application import Step
 from recrawl.spark.functions import timestamp_sql
 from recrawl.tables.vocabulary import FrontQueue, OverrideKind, UrlState
@@ -38,6 +40,9 @@ _CARRIED = [
     "change_events",
     "observed_days",
     "manual_priority",
+    "listed_lastmod_at",
+    "listed_priority",
+    "quality",
     "etag",
     "last_modified",
     "last_payload_digest",
@@ -96,11 +101,15 @@ def _valued(due: DataFrame, step: Step, now: str) -> DataFrame:
         now=now,
         window_seconds=window,
     )
+    age_days = f"(unix_micros({now}) - unix_micros(last_success_at)) / 86400000000D"
+    claimed = claim_stands_sql("listed_lastmod_at", "last_success_at", now)
     value = crawl_value_sql(
         importance=f"greatest({units} / {float(UNITS_PER_CREDIT)!r}D, {_LEAST_IMPORTANCE!r}D)",
         rate=rate_per_day_sql("change_events", "observed_days", rank.first_interval_days),
-        age_days=f"(unix_micros({now}) - unix_micros(last_success_at)) / 86400000000D",
+        age_days=counted_age_days_sql(age_days, claimed),
+        quality="quality",
         priority="manual_priority",
+        listed_priority="listed_priority",
     )
     asked_for = "true" if step.round.form.only or step.round.form.force else "false"
     queue = (
@@ -132,9 +141,9 @@ class PeoplesDecisions:
         return cls(by_kind)
 
     def excluded(self) -> Column:
-        """Whether the column `url` begins with an excluded prefix."""
+        """Whether the column `url` begins with an excluded prefix or that of an accepted trap."""
         result = F.lit(False)
-        for prefix, _ in self.by_kind[OverrideKind.EXCLUDE]:
+        for prefix, _ in self.by_kind[OverrideKind.EXCLUDE] + self.by_kind[OverrideKind.TRAP]:
             result = result | F.col("url").startswith(prefix)
         return result
 
@@ -176,7 +185,7 @@ def host_terms(step: Step, due: DataFrame, decisions: PeoplesDecisions) -> DataF
     fetch, frontier, now = step.configuration.fetch, step.configuration.frontier, step.round.now
     known = step.opening("hosts").select(
         "host", "registered_domain", "crawl_delay_seconds", "adaptive_delay_seconds", "blocked_until",
-        "quota_urls_per_round", "last_access_at", "ips",
+        "quota_urls_per_round", "last_access_at", "ips", "trap_score",
     )  # fmt: skip
     seeds = step.opening("seeds").groupBy("host").agg(F.min("registered_domain").alias("seed_domain"))
     delay = f"coalesce(crawl_delay_seconds, 0D), coalesce(adaptive_delay_seconds, 0D), {fetch.min_delay_seconds!r}D"
@@ -191,7 +200,10 @@ def host_terms(step: Step, due: DataFrame, decisions: PeoplesDecisions) -> DataF
         .withColumn("blocked", decisions.blocked() | F.coalesce(F.col("blocked_until") > F.lit(now), F.lit(False)))
         .withColumn("decided_quota", quota)
         .withColumn("host_quota", F.expr("CAST(least(decided_quota, quota_urls_per_round) AS BIGINT)"))
-        .withColumn("host_priority", decisions.value_for_host(OverrideKind.PRIORITY, 1.0))
+        .withColumn(
+            "host_priority",
+            decisions.value_for_host(OverrideKind.PRIORITY, 1.0) * F.expr(trap_factor_sql("trap_score")),
+        )
         .select(
             "host", "registered_domain", "delay_seconds", "blocked", "host_quota", "host_priority", "last_access_at",
             "ips",

@@ -17,16 +17,27 @@ from recrawl.parse.handlers import PARSER_VERSION
 from recrawl.spark.application import Step, Summary, step_main
 from recrawl.spark.scope import scope_set
 from recrawl.table_parts import PartFile
-from recrawl.tables.vocabulary import ChangeVerdict, Outcome
+from recrawl.tables.vocabulary import ChangeVerdict, Outcome, OverrideKind
 from recrawl.urls.canonical import Canonicalizer
 from recrawl.urls.filters import UrlFilters
 
 #: Captures of one file within this distance are read by one task, in the order of their offsets.
 _READ_SPAN_BYTES = 16 << 20
 
+#: Captures of a host at which its share of duplicates counts half.
+_CAPTURES_THAT_TELL = 20
+
 
 def run(step: Step) -> Summary:
-    """Parse the round's captures: one pass, the tasks write the rows, one commit a table."""
+    """Parse the round's captures: one pass, the tasks write the rows, one commit a table.
+
+    Raises:
+        ConfigurationError: a web monitor's selector can't be understood.
+    """
+    if step.configuration.parse.monitors:
+        from recrawl.parse.monitor import check_monitors
+
+        check_monitors(step.configuration.parse.monitors)
     said = parse(step, to_parse(step)).collect()
     parts = [PartFile.from_text(row["part"]) for row in said]
     for table, own_step in (("pages", None), ("links", None), ("rejects", "parse")):
@@ -88,11 +99,16 @@ def to_parse(step: Step) -> DataFrame:
     content_round = (
         f"CASE WHEN is_unchanged THEN previous_content_round_id ELSE coalesce(first_round_id, '{step.round_id}') END"
     )
+    # Of a host with few captures a share says little: it is held against this many more.
+    hosts = step.opening("hosts").selectExpr(
+        "host", f"duplicate_count / (page_count + {_CAPTURES_THAT_TELL}D) AS duplicate_share"
+    )
     captures = (
         answered(step)
         .where("is_unchanged OR warc_file IS NOT NULL")
         .join(contents, "content_checksum", "left")
         .join(outlinks, "url_id", "left")
+        .join(hosts, "host", "left")
         .withColumns(
             {
                 "want_text": F.expr("coalesce(want_text, true)"),
@@ -126,6 +142,11 @@ def _robots_files(step: Step) -> DataFrame:
     )
 
 
+def _accepted_traps(step: Step) -> list[str]:
+    rows = step.opening_rows("overrides")
+    return sorted(row["subject"] for row in rows if row["override_kind"] == str(OverrideKind.TRAP))
+
+
 WORK_COLUMNS = [
     "url_id",
     "planned_url_id",
@@ -147,6 +168,7 @@ WORK_COLUMNS = [
     "seed_tag",
     "outlink_count",
     "kept_outlink_count",
+    "duplicate_share",
 ]
 
 
@@ -157,7 +179,7 @@ def parse(step: Step, work: DataFrame) -> DataFrame:
         round_id=step.round_id,
         configuration=configuration,
         canonicalizer=Canonicalizer.from_settings(configuration.urls),
-        filters=UrlFilters.from_settings(configuration.urls, step.round.now.date()),
+        filters=UrlFilters.from_settings(configuration.urls, step.round.now.date(), _accepted_traps(step)),
         scope=scope_set(step),
         parser_version=PARSER_VERSION,
     )

@@ -18,8 +18,8 @@ from recrawl.parse.sitemap import MAX_SITEMAP_BYTES
 from recrawl.robots.rules import RobotsRules
 from recrawl.storage import Store
 from recrawl.table_parts import PartWriter
-from recrawl.tables.vocabulary import ChangeVerdict, FrontierMode, LinkKind, ParseOutcome
-from recrawl.urls.canonical import Canonicalizer
+from recrawl.tables.vocabulary import TRAP_FILTERS, ChangeVerdict, FrontierMode, LinkKind, ParseOutcome
+from recrawl.urls.canonical import Canonicalizer, host_of
 from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import UrlFilters
 from recrawl.urls.scope import ScopeSet
@@ -154,6 +154,7 @@ def _parse(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -
             want_text=row["want_text"],
             link_headers=tuple(value for name, value in stored.http_headers if name.lower() == "link"),
             header_lines=tuple(f"{name}: {value}" for name, value in stored.http_headers),
+            duplicate_share=row["duplicate_share"] or 0.0,
         ),
         parse,
     )
@@ -200,7 +201,14 @@ def _page_row(
         "noarchive": page.noarchive,
         "needs_rendering": page.needs_rendering,
         "metadata": list(page.metadata.items()) or None,
+        "trap_link_count": _trap_links(row["host"], resolved),
+        "watched": page.watched or None,
     }
+
+
+def _trap_links(host: str, resolved: ResolvedLinks) -> int:
+    """Links to the page's own host that filters for traps turned away."""
+    return sum(reject.filter in TRAP_FILTERS and host_of(reject.dst_url) == host for reject in resolved.rejects)
 
 
 def _unchanged_row(row: dict[str, Any], settings: ParseSettings) -> dict[str, Any]:

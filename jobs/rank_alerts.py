@@ -20,6 +20,8 @@ _LONG_URLS = 50
 def find_alerts(step: Step) -> DataFrame:
     """Rows of `alerts`."""
     found = [_failure_rate(step), _blocked_hosts(step), _long_urls(step)]
+    if step.configuration.parse.monitors:
+        found.append(_watched_pages(step))
     rows = reduce(DataFrame.unionByName, found)
     return rows.withColumn("round_id", F.lit(step.round_id)).withColumn(
         "alert_id", F.concat_ws("/", "round_id", "alert_kind", "subject")
@@ -59,4 +61,22 @@ def _long_urls(step: Step) -> DataFrame:
         "CAST(count AS DOUBLE) AS measured_value", f"{_LONG_URLS}D AS threshold",
         "concat(subject, ' had ', count, ' URLs over the length limit: a trap, or session ids in its paths.') "
         "AS message",
+    )  # fmt: skip
+
+
+def _watched_pages(step: Step) -> DataFrame:
+    """Once a content and monitor: the page is that with the first URL of those that brought it."""
+    found = (
+        step.slice("pages")
+        .where(f"content_round_id = '{step.round_id}'")
+        .selectExpr("coalesce(content_checksum, url_id) AS content", "url", "explode(watched) AS said")
+        .selectExpr("content", "url", "split(said, ': ', 2)[0] AS monitor", "split(said, ': ', 2)[1] AS matched")
+    )
+    by_content = found.groupBy("content", "monitor").agg(
+        F.min("url").alias("url"), F.array_sort(F.collect_set("matched")).alias("matched")
+    )
+    return by_content.selectExpr(
+        f"'{AlertKind.WATCHED_PAGE}' AS alert_kind", "concat(monitor, ' ', url) AS subject",
+        f"'{Severity.INFO}' AS severity", "CAST(size(matched) AS DOUBLE) AS measured_value", "1D AS threshold",
+        "concat('The monitor ', monitor, ' found ', array_join(matched, ', '), ' on ', url, '.') AS message",
     )  # fmt: skip

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from jobs.cash_flows import outlinks_of_round, site_content_sql
 from recrawl.errors import LawBrokenError
+from recrawl.rank.trap_scores import HostNorms, counts_sql, score_sql
 from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
 from recrawl.spark.delta import bucket_sql, in_parallel
@@ -78,6 +79,7 @@ def host_changes(step: Step) -> DataFrame:
         .agg(
             F.count("*").alias("new_pages"),
             F.sum(F.expr("CAST(coalesce(representative_url_id <> url_id, false) AS INT)")).alias("new_duplicates"),
+            F.sum("trap_link_count").alias("new_trap_links"),
         )
     )
     visits = step.slice("host_visits").select(
@@ -98,6 +100,9 @@ def host_changes(step: Step) -> DataFrame:
         .join(visits, "host", "left")
         .join(domains, "host", "left")
     )
+    captures = "(coalesce(page_count, 0L) + coalesce(new_pages, 0L))"
+    duplicates = "(coalesce(duplicate_count, 0L) + coalesce(new_duplicates, 0L))"
+    trap_links = "(coalesce(trap_link_count, 0L) + coalesce(new_trap_links, 0L))"
     return joined.selectExpr(
         "known IS NULL AS is_new",
         f"{bucket_sql('host', step.buckets)} AS bucket",
@@ -115,12 +120,20 @@ def host_changes(step: Step) -> DataFrame:
         "coalesce(seen_connect_ms, connect_ms) AS connect_ms",
         "coalesce(seen_first_byte_ms, first_byte_ms) AS first_byte_ms",
         "coalesce(url_count, 0L) + coalesce(new_urls, 0L) AS url_count",
-        "coalesce(page_count, 0L) + coalesce(new_pages, 0L) AS page_count",
-        "coalesce(duplicate_count, 0L) + coalesce(new_duplicates, 0L) AS duplicate_count",
-        "coalesce(trap_score, 0D) AS trap_score", "quota_urls_per_round", "mirror_of",
+        f"{captures} AS page_count", f"{duplicates} AS duplicate_count", f"{trap_links} AS trap_link_count",
+        f"{score_sql(host_norms(step), captures, duplicates, trap_links)} AS trap_score",
+        "quota_urls_per_round", "mirror_of",
         "coalesce(case_insensitive, false) AS case_insensitive",
         "coalesce(index_names, CAST(array() AS ARRAY<STRING>)) AS index_names",
     )  # fmt: skip
+
+
+def host_norms(step: Step) -> HostNorms | None:
+    """What was usual among hosts when the round opened; None where no host has captures enough."""
+    rows = step.application.stored.query("hosts", counts_sql("t"), step.round.version_at_open("hosts"))
+    return HostNorms.of_counts(
+        (int(row["of_size"]), int(row["duplicate_bin"]), int(row["trap_bin"]), int(row["hosts"])) for row in rows
+    )
 
 
 _SEEN = [

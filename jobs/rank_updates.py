@@ -11,8 +11,10 @@ from pyspark.sql import functions as F
 
 from jobs.cash_flows import RoundFlows, held_sql, site_content_sql
 from recrawl.assignment import step_summary
+from recrawl.frontier.value import listing_factor_sql, quality_factor_sql
 from recrawl.rank.aopic import history_after_capture_sql
 from recrawl.rank.change_rate import observed_days_sql, observed_events_sql, rate_per_day_sql
+from recrawl.rank.listed_changes import claim_stands_sql, due_after_claim_sql
 from recrawl.rank.schedule import IntervalLimits, interval_days_sql, next_fetch_at_sql, policy_interval_days_sql
 from recrawl.rank.transitions import (
     ContentVerdict,
@@ -72,6 +74,9 @@ _KNOWN = [
     "last_warc_date",
     "canonical_url_id",
     "manual_priority",
+    "listed_lastmod_at",
+    "listed_priority",
+    "quality",
 ]
 
 
@@ -94,6 +99,7 @@ def _touched(step: Step) -> DataFrame:
         .join(known.select("url_id", "seed_credit"), "url_id", "left")
         .where(f"{credit_due} > 0")
     )
+    now = timestamp_sql(step.round.now)
     ids = visits.select("url_id").union(targets.select("url_id")).union(owed.select("url_id"))
     return (
         ids.distinct()
@@ -115,6 +121,12 @@ def _touched(step: Step) -> DataFrame:
                 "tried": F.col("outcome").isNotNull(),
                 "outcome": F.expr(f"CASE parse_outcome {_SAID_BY_CONTENT} ELSE outcome END"),
                 "modified_at": F.expr("try_to_timestamp(substring(new_last_modified, 6, 20), 'dd MMM yyyy HH:mm:ss')"),
+                # What is said of the future is no news, and would hide what is said later.
+                "listed_at": F.expr(
+                    f"greatest(listed_lastmod_at, CASE WHEN new_lastmod_at <= {now} THEN new_lastmod_at END)"
+                ),
+                "listed_weight": F.coalesce("new_listed_priority", "listed_priority"),
+                "quality_after": F.coalesce("page_quality", "quality"),
             }
         )
     )
@@ -140,6 +152,7 @@ def _pages(step: Step) -> DataFrame:
     """What the captures say; a page in place of the site's own (refused, soft 404) is none."""
     return step.slice("pages").selectExpr(
         "url_id", "parse_outcome", f"CASE WHEN {site_content_sql()} THEN change_verdict END AS change_verdict",
+        f"CASE WHEN {site_content_sql()} THEN quality END AS page_quality",
         "content_checksum AS page_checksum", "content_round_id AS page_content_round",
         "depth AS page_depth", "seed_tag AS page_tag",
     )  # fmt: skip
@@ -149,6 +162,7 @@ def _targets(step: Step) -> DataFrame:
     return step.slice("discovered").selectExpr(
         "url_id", "url AS target_url", "host AS target_host", "request_url AS target_request_url", "cash_received",
         "inlinks AS new_inlinks", "min_depth", "due_at_once", "seed_tag AS target_tag",
+        "listed_lastmod_at AS new_lastmod_at", "listed_priority AS new_listed_priority",
     )  # fmt: skip
 
 
@@ -226,14 +240,15 @@ def _with_schedule(rows: DataFrame, step: Step) -> DataFrame:
     limits = IntervalLimits(rank.first_interval_days, rank.min_interval_seconds / 86_400, rank.max_interval_days)
     changed = f"change_verdict = '{ChangeVerdict.CHANGED}'"
     visited = "change_verdict IS NOT NULL"
+    modified = "coalesce(modified_at, listed_at)"
     events = observed_events_sql(
         change_events="change_events", observed_days="observed_days", changed=changed,
         previous_visit_at="last_success_at", visited_at="ended_at", first_interval_days=rank.first_interval_days,
-        last_modified_at="modified_at",
+        last_modified_at=modified,
     )  # fmt: skip
     days = observed_days_sql(
         observed_days="observed_days", changed=changed, previous_visit_at="last_success_at", visited_at="ended_at",
-        last_modified_at="modified_at",
+        last_modified_at=modified,
     )  # fmt: skip
     interval = interval_days_sql(
         state="state", next_state="next_state", outcome="outcome", last_outcome="last_outcome",
@@ -243,19 +258,30 @@ def _with_schedule(rows: DataFrame, step: Step) -> DataFrame:
     cutoff = _cutoff(step)
     policy = policy_interval_days_sql("rate", "weight", None if cutoff is None else f"{cutoff!r}D", limits)
     due = next_fetch_at_sql("ended_at", "interval_days", "url_id", limits)
+    said = f"({quality_factor_sql('quality_after')}) * ({listing_factor_sql('listed_weight')})"
+    now = timestamp_sql(step.round.now)
+    newly_claimed = (
+        f"failure_streak = 0 AND next_fetch_at IS NOT NULL AND {claim_stands_sql('listed_at', 'last_success_at', now)} "
+        f"AND NOT {claim_stands_sql('listed_lastmod_at', 'last_success_at', now)}"
+    )
     return (
         rows.withColumns(
             {
                 "events_after": F.expr(f"CASE WHEN {visited} THEN {events} ELSE coalesce(change_events, 0D) END"),
                 "days_after": F.expr(f"CASE WHEN {visited} THEN {days} ELSE coalesce(observed_days, 0D) END"),
-                "weight": F.expr("(history_after + cash_after) / 1e12D"),
+                "weight": F.expr(f"(history_after + cash_after) / 1e12D * {said}"),
             }
         )
         .withColumn("rate", F.expr(rate_per_day_sql("events_after", "days_after", rank.first_interval_days)))
         .withColumn("policy_days", F.expr(policy))
         .withColumn("interval_days", F.expr(f"CASE WHEN tried THEN {interval} END"))
         .withColumn(
-            "due_after", F.expr(f"CASE WHEN tried THEN {due} WHEN due_at_once THEN NULL ELSE next_fetch_at END")
+            "due_after",
+            F.expr(
+                f"CASE WHEN tried THEN {due} WHEN due_at_once THEN NULL "
+                f"WHEN {newly_claimed} THEN {due_after_claim_sql('last_success_at', 'next_fetch_at', limits)} "
+                "ELSE next_fetch_at END"
+            ),
         )
     )
 
@@ -307,4 +333,5 @@ def _renamed(rows: DataFrame, step: Step) -> DataFrame:
         f"{RULES_VERSION} AS canonical_rules_version",
         "coalesce(seed_priority, manual_priority, 1D) AS manual_priority",
         f"'{step.round_id}' AS last_round_id",
+        "listed_at AS listed_lastmod_at", "listed_weight AS listed_priority", "quality_after AS quality",
     )  # fmt: skip

@@ -108,6 +108,13 @@ class StoredTables:
         """All rows of a small table; MAP columns as dicts, times aware in UTC."""
         return [row for batch in self.batches(table, version) for row in rows_of_batch(batch)]
 
+    def query(self, table: str, sql: str, version: int | None = None) -> list[dict[str, Any]]:
+        """The rows of a SELECT over one table, `t` in the query, at a version or now; few rows are expected."""
+        from deltalake import QueryBuilder
+
+        found = pa.table(QueryBuilder().register("t", self.open(table, version)).execute(sql))
+        return [row for batch in found.to_batches() for row in rows_of_batch(batch)]
+
     def put(self, table: str, rows: Rows) -> None:
         """Insert rows into a ledger; a row of the same key is replaced."""
         declared = TABLES[table]

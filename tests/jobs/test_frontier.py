@@ -53,14 +53,18 @@ def test_values_and_queues_in_sql_are_those_of_python(spark: SparkSession) -> No
             draw.choice([0, 1, 100, 10_000]),
             draw.choice([None, 0.0, 0.5, 2.0, 30.0, 100_000.0]),
             draw.choice([None, 0, 50, 20_000]),
+            draw.choice([None, float("nan"), draw.uniform(-1, 2)]),
         )
         for _ in range(200)
     ]
     schema = "i DOUBLE, r DOUBLE, a DOUBLE, q DOUBLE, p DOUBLE, id BIGINT, v DOUBLE, quota INT, delay DOUBLE, taken INT"
+    schema += ", listed DOUBLE"
     comparison = Comparison(spark, schema, rows)
     comparison.add(
-        value.crawl_value_sql(importance="i", rate="r", age_days="a", quality="q", priority="p"),
-        lambda i, r, a, q, p, *rest: value.crawl_value(i, r, a, q, 1.0 if p is None else p),
+        value.crawl_value_sql(
+            importance="i", rate="r", age_days="a", quality="q", priority="p", listed_priority="listed"
+        ),
+        lambda i, r, a, q, p, *rest: value.crawl_value(i, r, a, q, 1.0 if p is None else p, rest[-1]),
         1e-6,  # ages of microseconds: the gain is a difference of nearly equal numbers
     )
     comparison.add(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from recrawl.rank import aopic, schedule, transitions
+from recrawl.rank import aopic, listed_changes, schedule, transitions, trap_scores
 from recrawl.rank.aopic import Account, lambda_parts
 from recrawl.rank.change_rate import (
     ChangeEvidence,
@@ -167,6 +168,65 @@ def test_intervals_in_sql_are_those_of_python(spark: SparkSession) -> None:
         lambda rate, w, m, id, at: schedule.next_fetch_at(at, rate, id, LIMITS),
     )
     assert comparison.differences() == []
+
+
+def test_listed_changes_in_sql_are_those_of_python(spark: SparkSession) -> None:
+    draw = random.Random(10)
+    rows = [
+        (
+            draw.choice([None, _some_time(draw), NOW, NOW + DAY]),
+            draw.choice([None, _some_time(draw)]),
+            _some_time(draw),
+            draw.choice([None, draw.random() * 50]),
+            NOW + timedelta(seconds=draw.randrange(-(10**6), 10**7)),
+        )
+        for _ in range(150)
+    ]
+    schema = "listed TIMESTAMP, success TIMESTAMP, last TIMESTAMP, age DOUBLE, due TIMESTAMP"
+    comparison = Comparison(spark, schema, rows)
+    stands = listed_changes.claim_stands_sql("listed", "success", timestamp_sql(NOW))
+    comparison.add(stands, lambda listed, success, *rest: listed_changes.claim_stands(listed, success, NOW))
+    comparison.add(
+        listed_changes.counted_age_days_sql("age", stands),
+        lambda listed, success, last, age, due: listed_changes.counted_age_days(
+            age, listed_changes.claim_stands(listed, success, NOW)
+        ),
+    )
+    comparison.add(
+        listed_changes.due_after_claim_sql("last", "due", LIMITS),
+        lambda listed, success, last, age, due: listed_changes.due_after_claim(last, due, LIMITS),
+    )
+    assert comparison.differences() == []
+
+
+def test_trap_scores_in_sql_are_those_of_python(spark: SparkSession) -> None:
+    draw = random.Random(11)
+    rows = []
+    for _ in range(300):
+        captures = draw.choice([1, 9, 10, 16, 63, 64, int(10 * draw.paretovariate(1.0))])
+        rows.append((captures, draw.randrange(captures + 1), draw.choice([0, 1, captures, 40 * captures])))
+    schema = "page_count BIGINT, duplicate_count BIGINT, trap_link_count BIGINT"
+    spark.createDataFrame(rows, schema).createOrReplaceTempView("hosts_to_count")
+    counts = [tuple(row) for row in spark.sql(trap_scores.counts_sql("hosts_to_count")).collect()]
+    expected = Counter(
+        (
+            trap_scores.size_class(captures),
+            int(trap_scores.duplicate_measure(duplicates, captures) * 100),
+            int(trap_scores.trap_measure(links, captures) * 100),
+        )
+        for captures, duplicates, links in rows
+        if captures >= trap_scores.LEAST_CAPTURES
+    )
+    assert {row[:3]: row[3] for row in counts} == expected
+    norms = trap_scores.HostNorms.of_counts(counts)
+    assert norms is not None and len(norms.duplicates) > 2
+    comparison = Comparison(spark, "captures BIGINT, duplicates BIGINT, links BIGINT", rows)
+    comparison.add(trap_scores.score_sql(norms, "captures", "duplicates", "links"), norms.score, 1e-9)
+    comparison.add(
+        trap_scores.trap_factor_sql("links / 40D"), lambda c, d, links: trap_scores.trap_factor(links / 40), 1e-12
+    )
+    assert comparison.differences() == []
+    assert any(norms.score(*row) > 0 for row in rows)
 
 
 def test_states_and_streaks_in_sql_are_those_of_python(spark: SparkSession) -> None:

@@ -194,7 +194,9 @@ class _Facts:
         ][:SHOWN]
 
     def rejection(self, depth: int) -> Row | None:
-        rejection = UrlFilters.from_settings(self._configuration.urls, self._now.date()).check(self._canonical, depth)
+        traps = [row["subject"] for row in self.decisions() if row["kind"] == OverrideKind.TRAP.value]
+        filters = UrlFilters.from_settings(self._configuration.urls, self._now.date(), traps)
+        rejection = filters.check(self._canonical, depth)
         return None if rejection is None else {"filter": rejection.filter.value, "reason": rejection.reason}
 
     def robots(self) -> Row | None:

@@ -69,6 +69,8 @@ def _obstacles(facts: Mapping[str, Any], now: datetime) -> list[str]:
         if decision["kind"] in (OverrideKind.BLOCK.value, OverrideKind.EXCLUDE.value):
             what = "blocked" if decision["kind"] == OverrideKind.BLOCK.value else "excluded"
             said.append(f"{decision['who']} {what} {decision['subject']}: {decision['reason']}")
+        elif decision["kind"] == OverrideKind.TRAP.value:
+            said.append(f"{decision['who']} accepted {decision['subject']} as a trap: {decision['reason']}")
         elif decision["kind"] == OverrideKind.QUOTA.value:
             said.append(f"{decision['who']} set a quota of {decision['value']} URLs a round for {decision['subject']}.")
     robots = facts["robots"]

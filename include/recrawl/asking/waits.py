@@ -39,6 +39,8 @@ def _of_people(in_force: Sequence[Row]) -> list[str]:
             said.append(f"{row['who']} blocked {row['subject']}{until}: {row['reason']}")
         elif row["kind"] == OverrideKind.EXCLUDE.value:
             said.append(f"{row['who']} excluded {row['subject']}{until}: {row['reason']}")
+        elif row["kind"] == OverrideKind.TRAP.value:
+            said.append(f"{row['who']} accepted {row['subject']} as a trap: {row['reason']}")
         elif row["kind"] == OverrideKind.QUOTA.value:
             said.append(f"{row['who']} set a quota of {row['value']} URLs a round for {row['subject']}{until}.")
     return said

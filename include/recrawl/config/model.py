@@ -198,6 +198,21 @@ class Urls(Section):
     )
 
 
+class Monitor(Section):
+    """One web monitor: what is watched for, and where."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$", description="Its name, in alerts.")
+    terms: list[str] = Field([], description="Words or phrases; found as whole words in title or visible text, whatever the case.")
+    selectors: list[str] = Field([], description="CSS selectors; found where one matches an element.")
+    prefixes: list[str] = Field([], description="URL prefixes of the pages that are watched; empty: all pages.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not any(term.strip() for term in [*self.terms, *self.selectors]) or not all(term.strip() for term in self.terms):
+            raise ValueError(f"the monitor {self.name!r} needs terms or selectors, and none of them empty")
+        return self
+
+
 class Parse(Section):
     """What is taken from captures."""
 
@@ -205,6 +220,7 @@ class Parse(Section):
     max_links_per_page: PositiveInt = Field(1_000, description="Links of a page that are kept; the rest is counted.")
     unwanted_words: list[str] = Field([], description="Words that lower a page's quality: one in ten of them makes it 0.")
     linked_data_links: bool = Field(False, description="Take the addresses in a page's linked data (JSON-LD) as links too.")
+    monitors: list[Monitor] = Field([], description="Web monitors: each new content that holds a term or matches a selector of one becomes an alert.")
     timeout_seconds: Seconds = Field(30, description="Seconds that parsing one document may take.")
     max_memory_mib: PositiveInt = Field(1_024, description="MiB of memory that parsing a large document, a PDF or a type of an installed handler may take; more kills it.")
     max_parse_bytes: PositiveInt = Field(5 * MIB, description="Bytes of a document that are parsed.")

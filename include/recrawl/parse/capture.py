@@ -28,6 +28,7 @@ class Capture:
             content that another capture has brought already.
         link_headers: the Link header lines (RFC 8288).
         header_lines: all header lines, `name: value`, for the rules of `recrawl.parse.refusals`.
+        duplicate_share: of its host's captures, those whose content another URL has, 0 to 1.
     """
 
     url: str
@@ -39,6 +40,7 @@ class Capture:
     want_text: bool
     link_headers: tuple[str, ...] = ()
     header_lines: tuple[str, ...] = ()
+    duplicate_share: float = 0.0
 
 
 class FoundLink(NamedTuple):
@@ -78,6 +80,7 @@ class ParsedPage:
         needs_rendering: the page is empty until its scripts run; None where that was not looked at.
         metadata: what else the document states: OpenGraph and linked data of a web page, the size of
             an image, the pages of a PDF.
+        watched: what web monitors found, see `recrawl.parse.monitor`.
         quality: 0 to 1, see `recrawl.parse.text.quality`.
         handler: name of the content handler; `none` when there is none.
         text_checksum: 64 signed bits of the normalised text.
@@ -97,6 +100,7 @@ class ParsedPage:
     noarchive: bool = False
     needs_rendering: bool | None = None
     metadata: dict[str, str] = field(default_factory=dict)
+    watched: list[str] = field(default_factory=list)
     quality: float | None = None
     handler: str = "none"
     parse_outcome: ParseOutcome = ParseOutcome.OK

@@ -51,6 +51,7 @@ class Handler:
             is limited; else only large ones are.
         prepare: called before a document is parsed in a child, to import there what each child would
             import anew; it must be quick when it is called again.
+        requires: module of an optional package; where it is not installed the handler is not there.
     """
 
     name: str
@@ -59,3 +60,4 @@ class Handler:
     max_bytes: int | None = None
     isolated: bool = True
     prepare: Callable[[Document], None] | None = None
+    requires: str | None = None

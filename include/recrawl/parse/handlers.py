@@ -11,6 +11,7 @@ import pkgutil
 import zlib
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from recrawl.config.model import Parse
@@ -37,6 +38,7 @@ BUILT_IN = {
     "text": "recrawl.parse.plain:HANDLER",
     "pdf": "recrawl.parse.pdf:HANDLER",
     "image": "recrawl.parse.image:HANDLER",
+    "media": "recrawl.parse.media:HANDLER",
 }
 
 #: Documents larger than this, or with more tags, are parsed in a child that can be killed: below,
@@ -145,6 +147,7 @@ def _storable(page: ParsedPage) -> ParsedPage:
         value = getattr(page, name)
         if value is not None and not value.isascii():
             setattr(page, name, _utf8(value))
+    page.watched = [_utf8(match) for match in page.watched]
     page.metadata = {_utf8(name): _utf8(value) for name, value in page.metadata.items()}
     return page
 
@@ -205,6 +208,8 @@ def registry() -> dict[str, Handler]:
     found: dict[str, Handler] = {}
     for reference in BUILT_IN.values():
         built_in: Handler = pkgutil.resolve_name(reference)
+        if built_in.requires is not None and find_spec(built_in.requires) is None:
+            continue
         found.update({media_type: built_in for media_type in built_in.media_types})
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         if entry.value in BUILT_IN.values():

@@ -14,14 +14,16 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from types import FrameType
 from typing import TypeVar
 
 Result = TypeVar("Result")
 
+#: Seconds after which a time limit that has passed strikes again.
+REPEAT_SECONDS = 0.5
 #: Seconds beyond the time limit after which a child is killed.
 GRACE_SECONDS = 5.0
 
@@ -37,35 +39,44 @@ class OutOfTime(BaseException):
     """The time limit has passed. No `Exception`, so that no library swallows it."""
 
 
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> AbstractContextManager[None]:
     """Raise OutOfTime in the block after `seconds`; 0 means no limit.
 
     Works in the main thread only, as signals do; elsewhere the block runs without a limit. A
     timer that was set before goes on afterwards.
     """
     if seconds <= 0 or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    armed = True
+        return nullcontext()
+    return _TimeLimit(seconds)
 
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        if armed:
+
+class _TimeLimit:
+    """See `time_limit`. The timer repeats, in case a library's bare `except:` swallows the first OutOfTime."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._armed = True
+        self._started = time.monotonic()
+        self._before = signal.signal(signal.SIGALRM, self._interrupt)
+        self._remaining, self._interval = signal.setitimer(signal.ITIMER_REAL, self._seconds, REPEAT_SECONDS)
+
+    def _interrupt(self, signum: int, frame: FrameType | None) -> None:
+        # Raised while the timer is set or taken away, it would leave it running for whoever comes next.
+        if self._armed and (frame is None or frame.f_code not in _OWN_CODE):
             raise OutOfTime
 
-    started = time.monotonic()
-    before = signal.signal(signal.SIGALRM, interrupt)
-    # Repeated, in case a library's bare `except:` swallows the first.
-    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
-    try:
-        yield
-    finally:
-        armed = False
+    def __exit__(self, *_: object) -> None:
+        self._armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if remaining:
-            left = max(0.001, remaining - (time.monotonic() - started))
-            signal.setitimer(signal.ITIMER_REAL, left, interval)
+        signal.signal(signal.SIGALRM, self._before)
+        if self._remaining:
+            left = max(0.001, self._remaining - (time.monotonic() - self._started))
+            signal.setitimer(signal.ITIMER_REAL, left, self._interval)
+
+
+_OWN_CODE = (_TimeLimit.__enter__.__code__, _TimeLimit.__exit__.__code__, _TimeLimit._interrupt.__code__)
 
 
 def in_child(function: Callable[[], Result], seconds: float, memory_bytes: int) -> Result | Killed:

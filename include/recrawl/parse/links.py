@@ -25,7 +25,7 @@ _TOO_MUCH_TEXT = 20 * MAX_ANCHOR_CHARACTERS
 _CONNECTION_RELS = frozenset({"dns-prefetch", "preconnect"})
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _HTTP = ("http://", "https://")
-_LINK_HEADER = re.compile(r"<([^>]*)>((?:[^,\"]|\"(?:[^\"\\]|\\.)*(?:\"|$))*)")
+_LINK_HEADER = re.compile(r"<([^<>]*)>((?:[^,\"]|\"(?:[^\"\\]|\\.)*(?:\"|$))*)")
 _LINK_PARAMETER = re.compile(r";\s*([A-Za-z*_-]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"?|([^\s;,]*))")
 
 

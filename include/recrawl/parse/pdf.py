@@ -13,6 +13,7 @@ from typing import Any
 from recrawl.parse.capture import MAX_STATED_CHARACTERS, MAX_TITLE_CHARACTERS, FoundLink, ParsedPage
 from recrawl.parse.documents import Document, Handler
 from recrawl.parse.html import collapsed
+from recrawl.parse.monitor import watched
 from recrawl.parse.plain import text_links
 from recrawl.parse.text import add_text
 from recrawl.parse.text import prepare as prepare_text
@@ -59,7 +60,8 @@ def parse_pdf(document: Document, page: ParsedPage) -> None:
     text = "\n".join(texts).strip()[:MAX_TEXT_CHARACTERS]
     known = {link.url for link in page.links}
     page.links += [link for link in text_links(text) if link.url not in known]
-    add_text(page, text or None, 0, None, document.settings.unwanted_words)
+    page.watched = watched(document.settings.monitors, document.capture.url, page.title, text)
+    add_text(page, text or None, 0, None, document.settings.unwanted_words, document.capture.duplicate_share)
 
 
 def _add_information(reader: Any, page: ParsedPage) -> None:

@@ -14,7 +14,7 @@ from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import Rejection, UrlFilters, uncanonical
 from recrawl.urls.keys import url_id
 from recrawl.urls.scope import ScopeSet
-from recrawl.urls.traps import ever_deeper
+from recrawl.urls.traps import ever_deeper, ever_longer, faceted_links
 
 #: Characters kept of a rejected link.
 MAX_REJECT_CHARACTERS = 4_096
@@ -138,7 +138,7 @@ def resolve_links(
         max_links: edges kept.
         mode_path_ascending: add the ancestor paths of followed links.
     """
-    resolver = _Resolver(page_url, page_depth + 1, judge)
+    resolver = _Resolver(page_url, page_depth + 1, judge, _faceted(page_url, found, judge))
     page_domain = registered_domain(host_of(page_url))
     kept: list[KeptLink] = []
     edges: set[tuple[str, LinkKind, str, str]] = set()
@@ -173,6 +173,14 @@ def resolve_links(
     return ResolvedLinks(kept, rejects, outlinks, len(followed))
 
 
+def _faceted(page_url: str, found: Sequence[FoundLink], judge: TargetJudge) -> frozenset[str]:
+    if "&" not in page_url:
+        return frozenset()
+    path = page_url.partition("?")[0]
+    near = (judge.canonical(link.url) for link in found if link.url.startswith(path))
+    return faceted_links(page_url, [url for url in near if url is not None])
+
+
 def _ancestor_links(kept: Sequence[KeptLink], resolver: _Resolver, max_links: int) -> list[KeptLink]:
     """Links to the ancestor paths of followed targets, at most `max_links`, in order of finding.
 
@@ -200,8 +208,9 @@ def _kept(position: int, target: _Target, kind: LinkKind, rel: str, text: str, f
 class _Resolver:
     """The distinct targets of one page, each looked at once."""
 
-    def __init__(self, page_url: str, depth: int, judge: TargetJudge) -> None:
+    def __init__(self, page_url: str, depth: int, judge: TargetJudge, faceted: frozenset[str]) -> None:
         self._page_url = page_url
+        self._faceted = faceted
         self._depth = depth
         self._judge = judge
         self._by_url: dict[str, _Target | None] = {}
@@ -243,8 +252,10 @@ class _Resolver:
         rejection = self._judge.check(canonical, self._depth)
         if rejection is not None:
             self._reject(canonical, rejection.filter, rejection.reason)
-        elif reason := ever_deeper(self._page_url, canonical, self._depth):
+        elif reason := ever_deeper(self._page_url, canonical, self._depth) or ever_longer(self._page_url, canonical):
             self._reject(canonical, RejectFilter.EVER_DEEPER, reason)
+        elif canonical in self._faceted:
+            self._reject(canonical, RejectFilter.QUERY_EXPLOSION, "One choice more of a faceted search.")
         elif not self._judge.allows(canonical):
             self._reject(canonical, RejectFilter.SCOPE, "No seed's scope reaches it.")
         else:

@@ -34,6 +34,7 @@ def add_text(
     anchor_characters: int,
     declared_language: str | None,
     unwanted_words: Collection[str] = (),
+    duplicate_share: float = 0.0,
 ) -> None:
     """Fill in main text, checksum, quality and language.
 
@@ -42,13 +43,14 @@ def add_text(
         anchor_characters: characters of the texts of the page's links.
         declared_language: what the document says of its language, ISO 639-1.
         unwanted_words: words that lower the quality.
+        duplicate_share: of its host's captures, those whose content another URL has.
     """
     page.language = declared_language
     if text is None:
         return
     page.text = text
     page.text_checksum = text_checksum(text)
-    page.quality = quality(text, anchor_characters, unwanted_words)
+    page.quality = quality(text, anchor_characters, unwanted_words, duplicate_share)
     page.language = language_of_text(text) or declared_language
 
 
@@ -103,8 +105,10 @@ def text_checksum(text: str) -> int:
     return content_checksum(normalised(text).encode("utf-8", "replace"))
 
 
-def quality(text: str, anchor_characters: int, unwanted_words: Collection[str] = ()) -> float:
-    """How much a text is worth reading, 0 to 1: the product of four shares.
+def quality(
+    text: str, anchor_characters: int, unwanted_words: Collection[str] = (), duplicate_share: float = 0.0
+) -> float:
+    """How much a text is worth reading, 0 to 1: the product of five shares.
 
     - length: 1 - exp(-characters / 800); a stub is worth little, an article all.
     - prose: 1 - the share of link text in text and link text together; a page that only leads
@@ -113,18 +117,22 @@ def quality(text: str, anchor_characters: int, unwanted_words: Collection[str] =
       what repeats itself is boilerplate or spam. Text without spaces counts by pairs of
       characters, held against a fifth of them, since those repeat in any text.
     - wanted: 1 - ten times the share of unwanted words among the first 2,000.
+    - own: 1 - half the share of duplicates among its host's captures; what a host of copies shows
+      first is likely to be a copy too.
 
     Args:
         text: main text.
         anchor_characters: characters of the texts of the page's links.
         unwanted_words: single words; case does not matter.
+        duplicate_share: 0 to 1.
     """
     characters = len(text)
     if not characters:
         return 0.0
     length = 1.0 - math.exp(-characters / QUALITY_LENGTH_CHARACTERS)
     prose = characters / (characters + max(0, anchor_characters))
-    return round(length * prose * _novelty(text) * _wanted(text, unwanted_words), 4)
+    own = 1.0 - duplicate_share / 2.0
+    return round(length * prose * _novelty(text) * _wanted(text, unwanted_words) * own, 4)
 
 
 def _wanted(text: str, unwanted_words: Collection[str]) -> float:

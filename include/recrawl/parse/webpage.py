@@ -10,6 +10,7 @@ from recrawl.parse.capture import ParsedPage
 from recrawl.parse.documents import Document, Handler
 from recrawl.parse.encodings import decode
 from recrawl.parse.metadata import Statements, linked_urls
+from recrawl.parse.monitor import watched_on_page
 from recrawl.parse.nesting import flattened
 from recrawl.parse.refusals import refusal_of
 from recrawl.parse.rendering import needs_rendering, visible_text
@@ -41,13 +42,16 @@ def parse_page(document: Document, page: ParsedPage) -> None:
     if _is_missing(tree, page) or not capture.want_text:
         return
     page.author, page.published_at_text, page.metadata = Statements(tree).all()
+    if document.settings.monitors:
+        page.watched = watched_on_page(document.settings.monitors, capture.url, page.title, tree)
     anchors = [link.anchor_text for link in page.links if link.kind is LinkKind.A]
     page.needs_rendering = needs_rendering(tree, len(anchors))
     declared_language = html.language_of(tree)
     del tree
     main_text = texts.main_text(source, document.settings.text_extractor)
     anchor_characters = sum(map(len, anchors))
-    texts.add_text(page, main_text, anchor_characters, declared_language, document.settings.unwanted_words)
+    words = document.settings.unwanted_words
+    texts.add_text(page, main_text, anchor_characters, declared_language, words, capture.duplicate_share)
 
 
 def _is_missing(tree: LexborHTMLParser, page: ParsedPage) -> bool:

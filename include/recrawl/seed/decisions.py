@@ -47,9 +47,11 @@ class Decisions:
     problems: tuple[DecisionProblem, ...]
 
 
-def _fault_of_value(kind: OverrideKind, value: str | None) -> str:
+def _fault_of_value(kind: OverrideKind, value: str | None, subject: str) -> str:
     """Why the value does not fit the kind; empty: it does."""
     text = value or ""
+    if kind == OverrideKind.TRAP:
+        return _fault_of_trap(subject, text)
     if kind == OverrideKind.QUOTA and not (text.isascii() and text.isdigit()):
         return f"a quota must be a whole number of URLs, not {value!r}"
     if kind == OverrideKind.PRIORITY:
@@ -64,6 +66,16 @@ def _fault_of_value(kind: OverrideKind, value: str | None) -> str:
     return ""
 
 
+def _fault_of_trap(prefix: str, test_url: str) -> str:
+    """Why a prefix can be no trap; empty: it can. A whole host is blocked, not trapped."""
+    scheme, mark, rest = prefix.partition("://")
+    if not scheme or not mark or not rest.partition("/")[2]:
+        return f"a trap must be a URL prefix with a path, not {prefix!r}"
+    if not test_url.startswith(prefix):
+        return f"its test URL {test_url!r} does not begin with it"
+    return ""
+
+
 def _fault(event: InboxEvent) -> str:
     """Why the event can't be followed; empty: it can."""
     if not event.subject.strip():
@@ -72,7 +84,7 @@ def _fault(event: InboxEvent) -> str:
         return "its times have no time zone"
     if event.until is not None and event.until <= event.at:
         return "it ends before it begins"
-    return _fault_of_value(event.kind, event.value)
+    return _fault_of_value(event.kind, event.value, event.subject.strip())
 
 
 def fold_decisions(events: Iterable[InboxEvent], now: datetime) -> Decisions:

@@ -70,7 +70,7 @@ _URL_COLUMNS = (
     "change_rate_per_day change_events observed_days cash history history_at? lambda_index seed_credit inlinks "
     "content_checksum? content_round_id? etag? last_modified? last_payload_digest? last_warc_file? "
     "last_warc_record_id? last_warc_date? canonical_url_id? canonical_rules_version manual_priority last_round_id "
-    "request_url?"
+    "request_url? listed_lastmod_at? listed_priority? quality?"
 )
 
 S, E, L = TableKind.STATE, TableKind.EVENT, TableKind.LEDGER
@@ -82,7 +82,7 @@ _ALL = (
         "bucket host registered_domain ips zone robots_digest? robots_expires_at? crawl_delay_seconds? "
         "adaptive_delay_seconds? last_access_at? blocked_until? error_streak connect_ms? first_byte_ms? url_count "
         "page_count duplicate_count trap_score quota_urls_per_round? mirror_of? case_insensitive index_names "
-        "last_round_id",
+        "last_round_id trap_link_count",
     ),
     _table(
         "contents", "A distinct content.", S, "rank", "bucket content_checksum",
@@ -146,7 +146,7 @@ _ALL = (
         "language? charset? "
         "canonical? noindex nofollow quality? handler parse_outcome content_checksum? text_checksum? change_verdict "
         "content_round_id? previous_round_id? parser_version outlink_count kept_outlink_count depth "
-        "noarchive? needs_rendering? metadata?",
+        "noarchive? needs_rendering? metadata? trap_link_count? watched?",
     ),
     _table(
         "links", "An edge.", E, "parse", "round_id src_url_id position",
@@ -164,7 +164,7 @@ _ALL = (
     _table(
         "discovered", "A link target of the round.", E, "dedupe", "round_id url_id",
         "round_id url_id url request_url? host registered_domain? is_new cash_received inlinks min_depth "
-        "due_at_once seed_tag",
+        "due_at_once seed_tag listed_lastmod_at? listed_priority?",
     ),
     _table(
         "url_updates", "The round's after-image of a touched URL.", E, "rank", "round_id url_id",

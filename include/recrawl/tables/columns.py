@@ -110,6 +110,7 @@ _URL_STATE = (
     _id("canonical_url_id", "Its representative: redirect target, duplicate's or canonical URL."),
     _int("canonical_rules_version", "Version of the URL rules that made it."),
     _real("manual_priority", "Factor on the crawl value that a person set."),
+    _time("listed_lastmod_at", "Latest change that a sitemap or feed of its domain told."),
     _text("last_round_id", "Round that last touched it."),
 )
 
@@ -126,7 +127,8 @@ _HOSTS = (
     _long("url_count", "Known URLs."),
     _long("page_count", "Captures ever."),
     _long("duplicate_count", "Captures whose content another URL has."),
-    _real("trap_score", "0 to 1: how much of it looks like a trap."),
+    _long("trap_link_count", "Links of its captures to URLs of its own that a filter for traps turned away."),
+    _real("trap_score", "0 to 1: how far its trap links or duplicates stand out among hosts of its size."),
     _long("quota_urls_per_round", "URLs a round that a person allows."),
     _text("mirror_of", "Main host of which it is an alias."),
     _flag("case_insensitive", "Paths differ by case only and hold the same content."),
@@ -244,6 +246,7 @@ _PAGES = (
     _int("parser_version", "Version of the parser."),
     _int("outlink_count", "Distinct link targets before filters."),
     _int("kept_outlink_count", "Distinct link targets kept."),
+    Column("watched", "ARRAY<STRING>", "What web monitors found: monitor, a colon, what matched."),
 )
 
 _LINKS = (

@@ -172,11 +172,25 @@ class RejectFilter(Vocabulary):
     EVER_DEEPER = "ever_deeper", "More path segments than the limit, or a path that each link makes longer."
     SESSION = "session", "Its path holds a session id."
     QUERY_EXPLOSION = "query_explosion", "More query parameters than the limit, or one of them again and again."
-    CALENDAR = "calendar", "A calendar page far from today."
+    CALENDAR = "calendar", "A calendar page far from today, or a day of a calendar that is computed."
+    TRAP = "trap", "A person accepted its prefix as a crawler trap."
     ID_COLLISION = "id_collision", "Another URL of the bucket has the same 64-bit id."
     LINK_CAP = "link_cap", "Beyond the number of links kept a page."
     DUPLICATE_SEED = "duplicate_seed", "The seed stands in the lists more than once."
     BAD_SEED = "bad_seed", "The seed line can't be understood."
+
+
+#: Filters that turn away what a site can make without end; links to them count against their host.
+TRAP_FILTERS = frozenset(
+    {
+        RejectFilter.LENGTH,
+        RejectFilter.SEGMENT_REPEAT,
+        RejectFilter.EVER_DEEPER,
+        RejectFilter.SESSION,
+        RejectFilter.QUERY_EXPLOSION,
+        RejectFilter.CALENDAR,
+    }
+)
 
 
 class ChangeVerdict(Vocabulary):
@@ -225,6 +239,7 @@ class OverrideKind(Vocabulary):
     QUOTA = "quota", "At most this many URLs of the host a round."
     PRIORITY = "priority", "Multiply the crawl value by this factor."
     EXCLUDE = "exclude", "Never fetch URLs with this prefix."
+    TRAP = "trap", "URLs with this prefix are a crawler trap, never taken; the value is a URL to test it."
     LIFT = "lift", "The named decision no longer holds."
 
 
@@ -234,6 +249,7 @@ class AlertKind(Vocabulary):
     FAILURE_RATE = "failure_rate", "An unusual share of tries failed."
     HOST_BLOCKED = "host_blocked", "A host failed five times in a row."
     LONG_URLS = "long_urls", "A host keeps producing URLs over the length limit."
+    WATCHED_PAGE = "watched_page", "A page holds what a web monitor watches for."
     SLOW_TAIL = "slow_tail", "One host's queue outlasts the rest of the round."
 
 

@@ -6,7 +6,7 @@ stops at the first that has something to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import NamedTuple, Self
 
@@ -86,12 +86,13 @@ class UrlFilters:
     Args:
         urls: the section of the configuration with limits and lists.
         today: the round's date, for the calendar filter; None leaves that filter out.
+        trap_prefixes: URL prefixes that people accepted as traps.
 
     Raises:
         ConfigurationError: a pattern is no regular expression, or a list's file can't be read.
     """
 
-    def __init__(self, urls: Urls, today: date | None = None) -> None:
+    def __init__(self, urls: Urls, today: date | None = None, trap_prefixes: Iterable[str] = ()) -> None:
         self._max_url_bytes = urls.max_url_bytes
         self._max_depth = urls.max_depth
         allowed: list[HostList | PrefixList | PatternList] = [
@@ -103,11 +104,13 @@ class UrlFilters:
         prefixes = PrefixList(entries_of("blocked_prefixes", urls.blocked_prefixes))
         patterns = PatternList("blocked_patterns", entries_of("blocked_patterns", urls.blocked_patterns))
         extensions = ExtensionList(entries_of("blocked_extensions", urls.blocked_extensions))
+        traps = PrefixList(trap_prefixes)
         ordered: list[tuple[RejectFilter, bool, _ReasonOf]] = [
             (RejectFilter.ALLOW_LIST, any(allowed), _Allowed([listed for listed in allowed if listed]).reason),
             (RejectFilter.HOST, bool(hosts), _Blocked(hosts, "host or domain").reason),
             (RejectFilter.PREFIX, bool(prefixes), _Blocked(prefixes, "prefix").reason),
             (RejectFilter.REGEX, bool(patterns), _Blocked(patterns, "pattern").reason),
+            (RejectFilter.TRAP, bool(traps), _Blocked(traps, "trap").reason),
             (RejectFilter.EXTENSION, bool(extensions), _Blocked(extensions, "extension").reason),
             (RejectFilter.SEGMENT_REPEAT, True, SegmentRepeat(urls.max_segment_repeats).reason),
             (RejectFilter.EVER_DEEPER, True, LongPath(urls.max_path_segments).reason),
@@ -119,9 +122,9 @@ class UrlFilters:
         self._filters = [(name, reason) for name, wanted, reason in ordered if wanted]
 
     @classmethod
-    def from_settings(cls, urls: Urls, today: date | None = None) -> Self:
-        """The filters that the section `urls` of the configuration asks for."""
-        return cls(urls, today)
+    def from_settings(cls, urls: Urls, today: date | None = None, trap_prefixes: Iterable[str] = ()) -> Self:
+        """The filters that the section `urls` of the configuration asks for, and those that people accepted."""
+        return cls(urls, today, trap_prefixes)
 
     def check(self, url: str, depth: int) -> Rejection | None:
         """Why `url`, found `depth` links from a seed, is turned away; None = taken.

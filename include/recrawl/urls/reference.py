@@ -17,6 +17,7 @@ _FILTERS: tuple[tuple[RejectFilter, str], ...] = (
     (RejectFilter.HOST, "blocked_hosts"),
     (RejectFilter.PREFIX, "blocked_prefixes"),
     (RejectFilter.REGEX, "blocked_patterns"),
+    (RejectFilter.TRAP, ""),
     (RejectFilter.EXTENSION, "blocked_extensions"),
     (RejectFilter.SEGMENT_REPEAT, "max_segment_repeats"),
     (RejectFilter.EVER_DEEPER, "max_path_segments"),

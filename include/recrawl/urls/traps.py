@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from datetime import date
 
 #: Path segments that repeat as a group are looked for in groups of up to this many.
@@ -20,6 +21,10 @@ COMPUTED_YEARS_AHEAD = 1
 COMPUTED_YEARS_BACK = 1
 #: Times that one parameter may stand in a query.
 MAX_SAME_PARAMETER = 3
+#: Different parameters that a page offers to add to its query from which on it is a faceted search.
+FACET_NAMES = 3
+#: Characters by which a link may continue the last segment of its page's path.
+EVER_LONGER_CHARACTERS = 64
 #: Segments from which on a path that grows by each link is a trap, and not a deep tree.
 EVER_DEEPER_SEGMENTS = 8
 
@@ -91,6 +96,52 @@ def ever_deeper(page_url: str, url: str, depth: int) -> str:
     return f"Each link to it from the seed on led one path segment deeper, {segments} by now."
 
 
+def ever_longer(page_url: str, url: str) -> str:
+    """Why a link is a page's own name with much more behind it; "" when it is not.
+
+    A trap such as `/long/a` → `/long/a-b-c-…` grows within one segment. A link is one of it when it
+    continues the last segment of its page's path by `EVER_LONGER_CHARACTERS` or more.
+
+    Args:
+        page_url: canonical URL of the page that holds the link.
+        url: canonical URL of the target.
+    """
+    length = len(page_url)
+    if len(url) < length + EVER_LONGER_CHARACTERS or not url.startswith(page_url):
+        return ""
+    if "?" in page_url or page_url.endswith("/"):
+        return ""
+    end = min(place for mark in "/?;" if (place := url.find(mark, length)) >= 0 or (place := len(url)))
+    added = end - length
+    return f"It is its page's own name with {added} characters more." if added >= EVER_LONGER_CHARACTERS else ""
+
+
+def faceted_links(page_url: str, urls: Iterable[str]) -> frozenset[str]:
+    """The links of a faceted search that each add one choice more to the page's own query.
+
+    Such a page has two parameters or more already, and at least `FACET_NAMES` different parameters
+    are offered to be added to all of them: `/search?q=a&page=1` with `…&color=red`, `…&size=xl`,
+    `…&sort=price`. Each choice taken offers the others again, so their products have no end. Links
+    that only turn the pages of a list add one parameter, and pass.
+
+    Args:
+        page_url: canonical URL of the page that holds the links.
+        urls: canonical URLs of its links.
+    """
+    path, mark, query = page_url.partition("?")
+    own = set(query.split("&"))
+    if not mark or len(own) < 2:
+        return frozenset()
+    added: dict[str, set[str]] = {}
+    for url in urls:
+        if url.startswith(path + "?") and len(url) > len(page_url):
+            pieces = set(url[len(path) + 1 :].split("&"))
+            if own < pieces:
+                added[url] = {piece.partition("=")[0] for piece in pieces - own}
+    names = set().union(*added.values())
+    return frozenset(added) if len(names) >= FACET_NAMES else frozenset()
+
+
 class SessionInPath:
     """A session id as a segment of the path, which makes each page new with each visit.
 
@@ -140,13 +191,19 @@ class QueryExplosion:
 class Calendar:
     """Pages of a calendar far from today: `/calendar/2087/05`, `?month=2087-05`.
 
-    Only URLs that speak of a calendar and name a year count; an archive of old articles passes.
+    Only URLs that speak of a calendar and name a year count; an archive of old articles passes. The
+    days of a calendar that is computed (`/calendar/day?d=2026-12-24`) are never taken: there are thirty
+    to a month, and what happens on one of them is linked from the month.
     """
 
     _FOUR_DIGITS = re.compile(r"[12][0-9]{3}")
     _WORD = re.compile(
         r"calend|kalend|agenda|/(?:month|week|day|date|year|events?)/|[?&_-](?:month|week|day|date|year|events?)=",
         re.IGNORECASE,
+    )
+    _CALENDAR = re.compile(r"calend|kalend|agenda", re.IGNORECASE)
+    _COMPUTED_DAY = re.compile(
+        r"=[12]\d{3}(?:([-/_.])(?:0?[1-9]|1[0-2])\1|(?:0[1-9]|1[0-2]))(?:[0-2]?\d|3[01])(?:\D|$)"
     )
     _YEAR = re.compile(
         r"(?<!\d)([12]\d{3})(?=([-/_]?(?:0?[1-9]|1[0-2]))?(?:\D|$)|((?:0[1-9]|1[0-2])(?:[0-2]\d|3[01]))(?:\D|$))"
@@ -163,6 +220,8 @@ class Calendar:
         refusal = ""
         for found in self._YEAR.finditer(url, start):
             computed = found.start() >= end and (found[2] or found[3])
+            if computed and self._COMPUTED_DAY.search(url, end) and self._CALENDAR.search(url, start, end):
+                return "A day of a calendar that is computed."
             first, last = self._computed_window if computed else self._window
             # The nearest year decides: a page of today may well speak of 1848.
             if first <= int(found[1]) <= last:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.frontier.value import crawl_value, crawl_value_sql, freshness_gain_days, quality_factor
+from recrawl.frontier.value import crawl_value, crawl_value_sql, freshness_gain_days, listing_factor, quality_factor
 
 rates = st.floats(1e-4, 1e3)
 ages = st.floats(0.0, 1e4)
@@ -48,7 +48,16 @@ def test_quality_is_bounded(quality: float | None, factor: float) -> None:
     assert quality_factor(quality) == factor
 
 
+@pytest.mark.parametrize(
+    ("priority", "factor"),
+    [(None, 1.0), (math.nan, 1.0), (-3.0, 0.75), (0.0, 0.75), (0.5, 1.0), (1.0, 1.25), (9.0, 1.25)],
+)
+def test_what_a_sitemap_gives_is_bounded(priority: float | None, factor: float) -> None:
+    assert listing_factor(priority) == factor
+
+
 def test_the_value_is_a_product() -> None:
+    assert crawl_value(3.0, 0.5, None, listed_priority=1.0) == 3.0 * 2.0 * 1.25
     assert crawl_value(3.0, 0.5, None, quality=0.0, priority=4.0) == 3.0 * 2.0 * 0.5 * 4.0
 
 

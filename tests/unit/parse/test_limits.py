@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -81,3 +82,18 @@ def test_what_nests_too_deep_is_made_void_and_keeps_its_attributes() -> None:
     text, count = flattened("<div id=x>" * 2_000)
     assert count == 2_000 - MAX_DEPTH
     assert text == "<div id=x>" * MAX_DEPTH + "<wbr id=x>" * count
+
+
+def test_a_limit_that_strikes_all_the_time_is_taken_away_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the strikes fall, none is left for what runs afterwards, e.g. the task."""
+    monkeypatch.setattr(limits, "REPEAT_SECONDS", 0.00002)
+    before = signal.getsignal(signal.SIGALRM)
+    for _ in range(200):
+        with contextlib.suppress(OutOfTime), time_limit(0.0005):
+            while True:
+                try:
+                    sum(range(1_000))
+                finally:
+                    sum(range(100))
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGALRM) is before

@@ -197,6 +197,6 @@ def test_links_that_only_grow_or_add_one_choice_more_are_turned_away() -> None:
     assert [edge.dst_url for edge in result.kept] == ["http://e.example/find?q=b"]
     assert {reject.filter for reject in result.rejects} == {RejectFilter.QUERY_EXPLOSION}
     assert (len(result.rejects), result.outlink_count) == (3, 4)
-    grown = resolve(link(PAGE + "-more" * 20), link(PAGE + "-2"))
-    assert [reject.filter for reject in grown.rejects] == [RejectFilter.EVER_DEEPER]
+    grown = resolve(link(PAGE + "-more" * 20), link(PAGE + "-and" * 20), link(PAGE + "-2"))
+    assert [reject.filter for reject in grown.rejects] == [RejectFilter.EVER_DEEPER] * 2
     assert [edge.dst_url for edge in grown.kept] == [PAGE + "-2"]

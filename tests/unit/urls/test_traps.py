@@ -6,11 +6,12 @@ from datetime import date
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from recrawl.config.model import Urls
 from recrawl.tables.vocabulary import RejectFilter
 from recrawl.urls.filters import UrlFilters
-from recrawl.urls.traps import EVER_LONGER_CHARACTERS, ever_longer, faceted_links
+from recrawl.urls.traps import EVER_LONGER_CHARACTERS, faceted_links, growing_links
 from tests.strategies import web_urls
 
 SHOP = "http://e.test/search?page=1&q=shoe"
@@ -37,26 +38,20 @@ def test_days_of_a_computed_calendar_are_a_trap_and_its_months_are_not(path: str
     assert (None if rejection is None else rejection.filter) == (RejectFilter.CALENDAR if is_trap else None)
 
 
-@pytest.mark.parametrize(
-    ("page", "link", "is_trap"),
-    [
-        ("http://e.test/long/a", f"http://e.test/long/a{MORE}", True),
-        ("http://e.test/long/a", f"http://e.test/long/a{MORE}/x", True),
-        ("http://e.test/long/a", "http://e.test/long/a-2", False),
-        ("http://e.test/long/a", f"http://e.test/long/a/{MORE}", False),
-        ("http://e.test/long/a", f"http://e.test/long/a?q={MORE}", False),
-        ("http://e.test/long/", f"http://e.test/long/{MORE}", False),
-        ("http://e.test/", f"http://e.test/{MORE}", False),
-        ("http://e.test/long/b", f"http://e.test/long/a{MORE}", False),
-    ],
-)
-def test_a_name_that_only_grows_is_a_trap(page: str, link: str, is_trap: bool) -> None:
-    assert bool(ever_longer(page, link)) is is_trap
+def test_a_name_that_only_grows_is_a_trap() -> None:
+    page, grown = "http://e.test/long/a", [f"http://e.test/long/a{MORE}{end}" for end in ("", "-x", "/x")]
+    others = ["http://e.test/long/a-2", f"http://e.test/long/a/{MORE}", f"http://e.test/long/a?q={MORE}"]
+    others += [f"http://e.test/long/ab{MORE}", f"http://e.test/long/b{MORE}"]
+    assert growing_links(page, [*grown, *others]) == set(grown)
+    # A post's short address leads to its long one, which is one.
+    assert growing_links(page, [grown[0], *others]) == frozenset()
+    assert growing_links("http://e.test/long/", [f"http://e.test/long/{n}{MORE}" for n in range(9)]) == frozenset()
+    assert growing_links(f"{page}?x", grown) == frozenset()
 
 
-@given(web_urls, web_urls)
-def test_only_links_much_longer_than_their_page_grow(page: str, link: str) -> None:
-    if ever_longer(page, link):
+@given(web_urls, st.lists(web_urls, max_size=5))
+def test_only_links_much_longer_than_their_page_grow(page: str, links: list[str]) -> None:
+    for link in growing_links(page, links):
         assert link.startswith(page)
         assert len(link) >= len(page) + EVER_LONGER_CHARACTERS
 

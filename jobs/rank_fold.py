@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.cash_flows import outlinks_of_round, site_content_sql
+from recrawl.assignment import step_summary
 from recrawl.errors import LawBrokenError
 from recrawl.rank.trap_scores import HostNorms, counts_sql, score_sql
 from recrawl.round_ledger import Round
@@ -129,7 +130,9 @@ def host_changes(step: Step) -> DataFrame:
 
 
 def host_norms(step: Step) -> HostNorms | None:
-    """What was usual among hosts when the round opened; None where no host has captures enough."""
+    """What was usual among hosts when the round opened; None where no host has captures enough, or none is judged."""
+    if (step_summary(step.store, step.round_id, "frontier") or {}).get("planned") == 0:
+        return None
     rows = step.application.stored.query("hosts", counts_sql("t"), step.round.version_at_open("hosts"))
     return HostNorms.of_counts(
         (int(row["of_size"]), int(row["duplicate_bin"]), int(row["trap_bin"]), int(row["hosts"])) for row in rows

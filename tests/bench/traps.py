@@ -82,7 +82,7 @@ def crawl(folder: Path, hosts_file: Path, port: int, rounds: int, max_urls: int)
         f"[frontier]\nmax_urls = {max_urls}\n\n"
         '[fetch]\nallowed_private_ranges = ["127.0.0.0/8"]\nmin_delay_seconds = 0\nlatency_factor = 0\n'
         "ip_gap_seconds = 0\nmax_delay_seconds = 0\nmax_backoff_seconds = 2\nconnect_timeout_seconds = 3\n"
-        "read_timeout_seconds = 3\ntotal_timeout_seconds = 5\nrobots_tries = 1\ntime_budget_seconds = 90\n",
+        "read_timeout_seconds = 3\ntotal_timeout_seconds = 5\nrobots_tries = 1\ntime_budget_seconds = 45\n",
         encoding="utf-8",
     )
     environment = {

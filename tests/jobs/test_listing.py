@@ -113,16 +113,20 @@ def test_quality_priority_and_claims_weigh_in_the_plan(own_crawl: JobCrawl) -> N
         "good": {"quality": 1.0}, "poor": {"quality": 0.0}, "praised": {"listed_priority": 1.0},
         "stale": {"listed_lastmod_at": NOW - DAY},
     }  # fmt: skip
+    away = "http://b.test/away?n=3"
+    known = [_known(url, next_fetch_at=NOW, cash=10**12, **said.get(name, {})) for name, url in urls.items()]
     own_crawl.know(
-        urls=[_known(url, next_fetch_at=NOW, cash=10**12, **said.get(name, {})) for name, url in urls.items()],
-        hosts=[row_of_host("trap.test", trap_score=1.0)],
+        urls=[*known, _known(away, next_fetch_at=NOW)],
+        hosts=[row_of_host("b.test"), row_of_host("trap.test", trap_score=1.0)],
+        overrides=[{"subject": "http://b.test/away", "override_kind": "trap", "value": "http://b.test/away?n=1"}],
     )
-    step = own_crawl.open(known=len(urls))
+    step = own_crawl.open(known=len(urls) + 1)
     frontier.run(step)
     values = dict(plain(step.slice("fetch_plan"), "url_id", "crawl_value"))
     value = {name: values[url_id(url)] for name, url in urls.items()}
     assert value["good"] / value["plain"] == pytest.approx(1.5)
     assert value["poor"] / value["plain"] == pytest.approx(0.5)
     assert value["praised"] / value["plain"] == pytest.approx(1.25)
+    assert plain(step.slice("skips"), "url_id", "skip_reason") == [(url_id(away), "excluded")]
     assert value["trap"] / value["plain"] == pytest.approx(0.1)
     assert 1.0 < value["stale"] / value["plain"] <= 16.0

@@ -53,7 +53,9 @@ BOMBS = {
         "application/xml",
     ),
     "pdf": Bomb(b"%PDF-1.4\n1 0 obj<</Type/Pages/Kids[1 0 R]/Count 99>>endobj\n" * 2_000, CUT, "application/pdf"),
-    "sound": Bomb(b"<title>A sound page</title><a href='/next'>next</a>", {ParseOutcome.OK}),
+    "sound": Bomb(
+        b"<title>A sound page</title><a href='/next'>next</a><a href='/print/1'>print</a>", {ParseOutcome.OK}
+    ),
 }
 
 
@@ -71,7 +73,8 @@ def test_hostile_documents_end_as_rows(own_crawl: JobCrawl) -> None:
             )
         )  # fmt: skip
     writer.close()
-    own_crawl.know(seeds=[row_of_seed("http://a.test/")])
+    trap = {"subject": "http://a.test/print/", "override_kind": "trap", "value": "http://a.test/print/7"}
+    own_crawl.know(seeds=[row_of_seed("http://a.test/")], overrides=[trap])
     limits = {"timeout_seconds": LIMIT_SECONDS, "max_memory_mib": 32, "text_extractor": "none"}
     step = own_crawl.open(parse=limits)
     write(step, fetch_plan=[row_of_plan(row["url"]) for row in fetches], fetches=fetches)
@@ -90,3 +93,6 @@ def test_hostile_documents_end_as_rows(own_crawl: JobCrawl) -> None:
     assert wrong == {}
     assert pages["sound"] == ("ok", "A sound page")
     assert plain(step.slice("links"), "dst_url") == [("http://a.test/next",)]
+    # A trap that a person accepted is turned away, and so is its test URL.
+    rejects = plain(step.slice("rejects"), "dst_url", "filter")
+    assert ("http://a.test/print/1", "trap") in rejects

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _RECORD = (
     "registered_domain", "ips", "zone", "crawl_delay_seconds", "adaptive_delay_seconds", "last_access_at",
-    "blocked_until", "error_streak", "url_count", "page_count", "duplicate_count", "trap_score",
+    "blocked_until", "error_streak", "url_count", "page_count", "duplicate_count", "trap_link_count", "trap_score",
     "quota_urls_per_round", "mirror_of", "robots_digest", "robots_expires_at", "last_round_id",
 )  # fmt: skip
 _VISIT = (

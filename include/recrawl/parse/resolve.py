@@ -14,13 +14,20 @@ from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import Rejection, UrlFilters, uncanonical
 from recrawl.urls.keys import url_id
 from recrawl.urls.scope import ScopeSet
-from recrawl.urls.traps import ever_deeper, ever_longer, faceted_links
+from recrawl.urls.traps import ever_deeper, faceted_links, growing_links
 
 #: Characters kept of a rejected link.
 MAX_REJECT_CHARACTERS = 4_096
 
 #: rel words with which a site disowns a link.
 _DISOWNED = frozenset({"nofollow", "ugc", "sponsored"})
+
+
+#: Filter and reason of links that go on from a page's own URL, without and with a query.
+_ENDLESS = (
+    (RejectFilter.EVER_DEEPER, "One of several links that are the name of their page with much more behind it."),
+    (RejectFilter.QUERY_EXPLOSION, "One choice more of a faceted search."),
+)
 
 
 class KeptLink(NamedTuple):
@@ -138,7 +145,7 @@ def resolve_links(
         max_links: edges kept.
         mode_path_ascending: add the ancestor paths of followed links.
     """
-    resolver = _Resolver(page_url, page_depth + 1, judge, _faceted(page_url, found, judge))
+    resolver = _Resolver(page_url, page_depth + 1, judge, _endless(page_url, found, judge))
     page_domain = registered_domain(host_of(page_url))
     kept: list[KeptLink] = []
     edges: set[tuple[str, LinkKind, str, str]] = set()
@@ -173,12 +180,14 @@ def resolve_links(
     return ResolvedLinks(kept, rejects, outlinks, len(followed))
 
 
-def _faceted(page_url: str, found: Sequence[FoundLink], judge: TargetJudge) -> frozenset[str]:
-    if "&" not in page_url:
+def _endless(page_url: str, found: Sequence[FoundLink], judge: TargetJudge) -> frozenset[str]:
+    """Canonical URLs among a page's links that go on from its own URL as only traps do."""
+    path, mark, query = page_url.partition("?")
+    if path.endswith("/") if not mark else "&" not in query:
         return frozenset()
-    path = page_url.partition("?")[0]
     near = (judge.canonical(link.url) for link in found if link.url.startswith(path))
-    return faceted_links(page_url, [url for url in near if url is not None])
+    urls = [url for url in near if url is not None]
+    return faceted_links(page_url, urls) if mark else growing_links(page_url, urls)
 
 
 def _ancestor_links(kept: Sequence[KeptLink], resolver: _Resolver, max_links: int) -> list[KeptLink]:
@@ -208,9 +217,9 @@ def _kept(position: int, target: _Target, kind: LinkKind, rel: str, text: str, f
 class _Resolver:
     """The distinct targets of one page, each looked at once."""
 
-    def __init__(self, page_url: str, depth: int, judge: TargetJudge, faceted: frozenset[str]) -> None:
+    def __init__(self, page_url: str, depth: int, judge: TargetJudge, endless: frozenset[str]) -> None:
         self._page_url = page_url
-        self._faceted = faceted
+        self._endless = endless
         self._depth = depth
         self._judge = judge
         self._by_url: dict[str, _Target | None] = {}
@@ -252,10 +261,10 @@ class _Resolver:
         rejection = self._judge.check(canonical, self._depth)
         if rejection is not None:
             self._reject(canonical, rejection.filter, rejection.reason)
-        elif reason := ever_deeper(self._page_url, canonical, self._depth) or ever_longer(self._page_url, canonical):
+        elif reason := ever_deeper(self._page_url, canonical, self._depth):
             self._reject(canonical, RejectFilter.EVER_DEEPER, reason)
-        elif canonical in self._faceted:
-            self._reject(canonical, RejectFilter.QUERY_EXPLOSION, "One choice more of a faceted search.")
+        elif canonical in self._endless:
+            self._reject(canonical, *_ENDLESS["?" in self._page_url])
         elif not self._judge.allows(canonical):
             self._reject(canonical, RejectFilter.SCOPE, "No seed's scope reaches it.")
         else:

@@ -167,7 +167,7 @@ _OVERRIDES = (
 _PLAN = (
     _int("fetch_partition", "Fetch task that owns the host."),
     _int("rank_in_host", "Order within the host, from 1."),
-    _real("crawl_value", "Importance times expected gain times priority."),
+    _real("crawl_value", "Importance times expected gain times the factors of quality, listing, host and priority."),
     _text("queue", "Front queue it came from.", values=v.FrontQueue),
     _long("max_bytes", "Size cap of the body.", minimum=1),
     _time("earliest_at", "Not requested before."),

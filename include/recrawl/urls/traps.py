@@ -23,7 +23,8 @@ COMPUTED_YEARS_BACK = 1
 MAX_SAME_PARAMETER = 3
 #: Different parameters that a page offers to add to its query from which on it is a faceted search.
 FACET_NAMES = 3
-#: Characters by which a link may continue the last segment of its page's path.
+#: Links of one page that continue the last segment of its path by so many characters are a trap.
+GROWING_LINKS = 2
 EVER_LONGER_CHARACTERS = 64
 #: Segments from which on a path that grows by each link is a trap, and not a deep tree.
 EVER_DEEPER_SEGMENTS = 8
@@ -96,24 +97,27 @@ def ever_deeper(page_url: str, url: str, depth: int) -> str:
     return f"Each link to it from the seed on led one path segment deeper, {segments} by now."
 
 
-def ever_longer(page_url: str, url: str) -> str:
-    """Why a link is a page's own name with much more behind it; "" when it is not.
+def growing_links(page_url: str, urls: Iterable[str]) -> frozenset[str]:
+    """The links of a page that are its own name with much more behind it, where there are several.
 
     A trap such as `/long/a` → `/long/a-b-c-…` grows within one segment. A link is one of it when it
-    continues the last segment of its page's path by `EVER_LONGER_CHARACTERS` or more.
+    continues the last segment of its page's path by `EVER_LONGER_CHARACTERS` or more, after a mark
+    that ends a word. A single one passes: `/posts/7` may lead to `/posts/7-a-very-long-title-…`.
 
     Args:
-        page_url: canonical URL of the page that holds the link.
-        url: canonical URL of the target.
+        page_url: canonical URL of the page that holds the links.
+        urls: canonical URLs of its links.
     """
     length = len(page_url)
-    if len(url) < length + EVER_LONGER_CHARACTERS or not url.startswith(page_url):
-        return ""
     if "?" in page_url or page_url.endswith("/"):
-        return ""
-    end = min(place for mark in "/?;" if (place := url.find(mark, length)) >= 0 or (place := len(url)))
-    added = end - length
-    return f"It is its page's own name with {added} characters more." if added >= EVER_LONGER_CHARACTERS else ""
+        return frozenset()
+    found = set()
+    for url in urls:
+        if len(url) >= length + EVER_LONGER_CHARACTERS and url.startswith(page_url) and url[length] in "-_.+~%":
+            end = min((place for mark in "/?;" if (place := url.find(mark, length)) >= 0), default=len(url))
+            if end - length >= EVER_LONGER_CHARACTERS:
+                found.add(url)
+    return frozenset(found) if len(found) >= GROWING_LINKS else frozenset()
 
 
 def faceted_links(page_url: str, urls: Iterable[str]) -> frozenset[str]:
@@ -202,9 +206,7 @@ class Calendar:
         re.IGNORECASE,
     )
     _CALENDAR = re.compile(r"calend|kalend|agenda", re.IGNORECASE)
-    _COMPUTED_DAY = re.compile(
-        r"=[12]\d{3}(?:([-/_.])(?:0?[1-9]|1[0-2])\1|(?:0[1-9]|1[0-2]))(?:[0-2]?\d|3[01])(?:\D|$)"
-    )
+    _COMPUTED_DAY = re.compile(r"=[12]\d{3}(?:([-/_])(?:0?[1-9]|1[0-2])\1|(?:0[1-9]|1[0-2]))(?:[0-2]?\d|3[01])(?:\D|$)")
     _YEAR = re.compile(
         r"(?<!\d)([12]\d{3})(?=([-/_]?(?:0?[1-9]|1[0-2]))?(?:\D|$)|((?:0[1-9]|1[0-2])(?:[0-2]\d|3[01]))(?:\D|$))"
     )

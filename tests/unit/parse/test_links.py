@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from recrawl.parse.capture import FoundLink
@@ -102,3 +104,10 @@ def test_link_headers_that_lead_to_pages() -> None:
         (LinkKind.CANONICAL, "http://e.example/c", "canonical"),
         (LinkKind.HREFLANG, "http://e.example/dir/de", "alternate"),
     ]
+
+
+def test_a_hostile_link_header_takes_no_time() -> None:
+    started = time.process_time()
+    for line in ("<" * 250_000, "<a>;" + "a" * 250_000, '<a>;a="' + '\\"' * 120_000, "<a>" + "; " * 120_000):
+        header_links((line,), PAGE)
+    assert time.process_time() - started < 5

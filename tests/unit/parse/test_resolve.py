@@ -187,3 +187,16 @@ def test_every_target_is_an_edge_or_a_reject(found: list[FoundLink], nofollow: b
     )
     assert [edge.position for edge in result.kept] == list(range(len(result.kept)))
     assert PAGE not in edges
+
+
+def test_links_that_only_grow_or_add_one_choice_more_are_turned_away() -> None:
+    judge = TargetJudge(CANONICALIZER, FILTERS, SCOPE)
+    shop = "http://e.example/find?q=a&page=1"
+    found = [link(f"{shop}&{name}=x") for name in ("sort", "size", "view")] + [link("http://e.example/find?q=b")]
+    result = resolve_links("http://e.example/find?page=1&q=a", 1, found, False, judge, 100, False)
+    assert [edge.dst_url for edge in result.kept] == ["http://e.example/find?q=b"]
+    assert {reject.filter for reject in result.rejects} == {RejectFilter.QUERY_EXPLOSION}
+    assert (len(result.rejects), result.outlink_count) == (3, 4)
+    grown = resolve(link(PAGE + "-more" * 20), link(PAGE + "-and" * 20), link(PAGE + "-2"))
+    assert [reject.filter for reject in grown.rejects] == [RejectFilter.EVER_DEEPER] * 2
+    assert [edge.dst_url for edge in grown.kept] == [PAGE + "-2"]

@@ -64,6 +64,12 @@ def test_quality_falls_with_stubs_link_farms_and_repetition() -> None:
     assert quality("", 0) == 0.0
 
 
+def test_quality_falls_with_the_duplicates_of_its_host() -> None:
+    article = " ".join(f"word{n}" for n in range(400))
+    assert quality(article, 0, (), 1.0) == pytest.approx(quality(article, 0) / 2, abs=1e-3)
+    assert quality(article, 0, (), 0.5) == pytest.approx(quality(article, 0) * 0.75, abs=1e-3)
+
+
 def test_quality_falls_with_unwanted_words() -> None:
     article = " ".join(f"harbour{n % 83} ships{n % 97}" for n in range(200))
     spam = article.replace("ships1 ", "Casino ").replace("ships2 ", "casino, ")

@@ -128,3 +128,16 @@ def test_no_decision_that_ended_or_was_lifted_is_in_force(inbox: list[InboxEvent
         assert override.kind != OverrideKind.LIFT
         assert override.since <= NOW
         assert override.until is None or override.until > NOW
+
+
+def test_a_trap_needs_a_path_and_a_test_url_under_it() -> None:
+    prefix = "http://a.org/calendar"
+    assert in_force(event(1, "trap", f"{prefix}?month=1", prefix)) == {(prefix, "trap"): f"{prefix}?month=1"}
+    for subject, value in (
+        (prefix, "http://a.org/"),
+        (prefix, None),
+        ("a.org", "a.org/x"),
+        ("http://a.org/", "http://a.org/x"),
+    ):
+        (problem,) = fold_decisions([event(1, "trap", value, subject)], NOW).problems
+        assert "trap" in problem.reason or "test URL" in problem.reason

@@ -26,6 +26,8 @@ class Capture:
         agent: our product token, for directives addressed to it.
         want_text: whether main text, language and metadata are wanted, the expensive part; not for
             content that another capture has brought already.
+        previous_text_checksum: `ParsedPage.text_checksum` of the page's last capture; where the new one
+            is the same, main text is left out.
         link_headers: the Link header lines (RFC 8288).
         header_lines: all header lines, `name: value`, for the rules of `recrawl.parse.refusals`.
     """
@@ -39,6 +41,7 @@ class Capture:
     want_text: bool
     link_headers: tuple[str, ...] = ()
     header_lines: tuple[str, ...] = ()
+    previous_text_checksum: int | None = None
 
 
 class FoundLink(NamedTuple):
@@ -80,7 +83,8 @@ class ParsedPage:
             an image, the pages of a PDF.
         quality: 0 to 1, see `recrawl.parse.text.quality`.
         handler: name of the content handler; `none` when there is none.
-        text_checksum: 64 signed bits of the normalised text.
+        text_checksum: 64 signed bits of the normalised text (`recrawl.parse.normalised`); None where
+            that is too short to identify anything.
         mime_sniffed: media type that the body shows.
         detail: what went wrong, for people.
     """

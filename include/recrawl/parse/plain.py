@@ -8,6 +8,7 @@ from recrawl.parse import charset
 from recrawl.parse.capture import FoundLink, ParsedPage
 from recrawl.parse.documents import Document, Handler
 from recrawl.parse.encodings import decode
+from recrawl.parse.normalised import text_checksum
 from recrawl.parse.text import add_text
 from recrawl.tables.vocabulary import LinkKind
 from recrawl.urls.canonical import parse
@@ -58,6 +59,8 @@ def parse_text(document: Document, page: ParsedPage) -> None:
     page.charset = charset.detect_text(document.body, capture.content_type)
     text = decode(document.body, page.charset)
     page.links = text_links(text)
+    if capture.want_text:
+        page.text_checksum = text_checksum(text)
     if capture.want_text and document.settings.text_extractor != "none":
         add_text(page, text.strip() or None, 0, None, document.settings.unwanted_words)
 

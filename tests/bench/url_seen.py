@@ -35,11 +35,11 @@ from recrawl.tables.catalog import TABLES, TABLES_FOLDER
 from recrawl.tables.ddl import arrow_schema
 from tests.bench.process_tree import ProcessTree
 from tests.bench.web import described, machine
-from tests.jobs.crawl import JobCrawl
+from tests.jobs.crawl import BUCKETS, JobCrawl
 from tests.unit.asking.small_crawl import rows_of
 
 MILLION = 1_000_000
-_BUCKETS = 16
+_BUCKETS = BUCKETS
 _LINKS_PER_PAGE = 50
 _FILE_ROWS = 250_000
 
@@ -181,9 +181,8 @@ def measured(known: int, candidates: int, with_step: bool) -> Iterator[Measured]
             ]
         )
         np.random.default_rng(3).shuffle(numbers)
-        storage = {"buckets": _BUCKETS}
-        off = crawl.open(known=known, storage=storage, dedupe={"bloom_filter": "off"})
-        on = crawl.open("20261201T030000.000000Z", known=known, storage=storage, dedupe={"bloom_filter": "on"})
+        off = crawl.open(known=known, dedupe={"bloom_filter": "off"})
+        on = crawl.open("20261201T030000.000000Z", known=known, dedupe={"bloom_filter": "on"})
         file = f"{folder}/candidates.parquet"
         pq.write_table(pa.table({"url_id": ids_of(numbers)}), file, row_group_size=100_000)
         targets = crawl.spark.read.parquet(file)

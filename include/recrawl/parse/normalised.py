@@ -60,7 +60,7 @@ _FROM_DIGIT = re.compile(
     rb"[0-9](?<![0-9a-z][0-9])(?:"
     rb"[0-9]{3}[-/.][0-9]{1,2}[-/.][0-9]{1,2}(?:[t\s,]{1,3}" + _TIME + rb")?"  # 2026-11-30T12:00:00Z
     rb"|[0-9]?(?:[-/.][0-9]{1,2}[-/.][0-9]{4}|/[0-9]{1,2}/[0-9]{2})\b(?:[t\s,]{1,3}" + _TIME + rb")?"  # 30.11.2026
-    rb"|[0-9]?(?:st|nd|rd|th|\.)?\s(?:(?:of|de)\s)?" + _MONTH + rb"\b[.,]?(?:\s(?:de\s)?[0-9]{4}\b)?"
+    rb"|[0-9]?(?:st|[nr]d|th|\.)?\s(?:(?:of|de)\s)?" + _MONTH + rb"\b[.,]?(?:\s(?:de\s)?[0-9]{4}\b)?"
     rb"(?:[\s,]{1,3}(?:at\s)?" + _TIME + rb")?"  # 30 November 2026, 12:00
     rb"|[0-9]?:[0-9]{2}"
     + _SECONDS
@@ -72,7 +72,7 @@ _FROM_DIGIT = re.compile(
     rb")"
 )
 _FROM_LETTER = re.compile(
-    rb"\b" + _MONTH + rb"\b\.?\s[0-9]{1,2}(?:st|nd|rd|th)?\b,?(?:\s[0-9]{4}\b)?(?:[\s,]{1,3}(?:at\s)?" + _TIME + rb")?"
+    rb"\b" + _MONTH + rb"\b\.?\s[0-9]{1,2}(?:st|[nr]d|th)?\b,?(?:\s[0-9]{4}\b)?(?:[\s,]{1,3}(?:at\s)?" + _TIME + rb")?"
     rb"|\b" + _COUNTED + rb"\b[^0-9a-z\n]{0,4}[0-9][0-9.,]*"  # visitors: 12
     rb"|(?:\xc2\xa9|\(c\)|copyright)[^0-9\n]{0,12}[0-9]{4}(?:\s?(?:-|\xe2\x80\x93)\s?[0-9]{4})?"  # © 2020-2026
 )
@@ -82,7 +82,7 @@ _TOKEN = re.compile(
     rb"|(?=(?:[a-z_-]*[0-9]){4})(?=[0-9_-]*[a-z])[0-9a-z_-]{16,}|1[5-9][0-9]{8}(?:[0-9]{3})?)\b"
 )
 _WEEKDAYS = (
-    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun "
+    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thurs fri sat sun "
     "montag dienstag mittwoch donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche"
 )
 _WEEKDAY_OF_DATE = re.compile(rb"\b(?:" + "|".join(_WEEKDAYS.split()).encode() + rb")\b\.?,?\s?(?=\x00)")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -39,7 +39,6 @@ from tests.jobs.crawl import BUCKETS, JobCrawl
 from tests.unit.asking.small_crawl import rows_of
 
 MILLION = 1_000_000
-_BUCKETS = BUCKETS
 _LINKS_PER_PAGE = 50
 _FILE_ROWS = 250_000
 
@@ -71,53 +70,62 @@ def urls_of(numbers: npt.NDArray[np.uint64]) -> tuple[pa.Array, pa.Array]:
 
 
 def write_urls(crawl: JobCrawl, count: int) -> None:
-    """A table `urls` of `count` rows in one commit beside its first."""
-    folder = crawl.root / TABLES_FOLDER / "urls"
-    template = rows_of("urls", [{}]).drop_columns(["bucket"])
-    actions = []
-    for bucket in range(_BUCKETS):
-        numbers = np.arange(bucket, count, _BUCKETS, dtype=np.uint64)
-        for place, start in enumerate(range(0, len(numbers), _FILE_ROWS)):
-            own = numbers[start : start + _FILE_ROWS]
-            url, host = urls_of(own)
-            columns = {"url_id": ids_of(own), "url": url, "host": host}
-            rows = pa.table(
-                [columns.get(name, pa.repeat(template[name][0], len(own))) for name in template.column_names],
-                names=template.column_names,
-            ).cast(pa.schema([field.with_nullable(True) for field in template.schema]))
-            path = f"bucket={bucket}/part-{place:05}.snappy.parquet"
-            (folder / path).parent.mkdir(exist_ok=True)
-            pq.write_table(rows, folder / path)
-            actions.append(
-                {
-                    "add": {
-                        "path": path, "partitionValues": {"bucket": str(bucket)}, "dataChange": True,
-                        "size": (folder / path).stat().st_size, "modificationTime": 1_764_558_000_000,
-                        "stats": json.dumps({"numRecords": len(own)}),
-                    }
+    """A table `urls` of `count` rows."""
+
+    def parts() -> Iterator[tuple[int, dict[str, pa.Array]]]:
+        for bucket in range(BUCKETS):
+            numbers = np.arange(bucket, count, BUCKETS, dtype=np.uint64)
+            for start in range(0, len(numbers), _FILE_ROWS):
+                own = numbers[start : start + _FILE_ROWS]
+                url, host = urls_of(own)
+                yield bucket, {"url_id": ids_of(own), "url": url, "host": host}
+
+    write_state(crawl, "urls", parts())
+
+
+def write_state(crawl: JobCrawl, table: str, parts: Iterable[tuple[int, dict[str, pa.Array]]]) -> None:
+    """Fill an empty state table in one commit: (bucket, columns) of each data file, harmless values in the others."""
+    folder = crawl.root / TABLES_FOLDER / table
+    template = rows_of(table, [{}]).drop_columns(["bucket"])
+    schema = pa.schema([field.with_nullable(True) for field in template.schema])
+    actions: list[dict[str, Any]] = []
+    for place, (bucket, columns) in enumerate(parts):
+        count = len(next(iter(columns.values())))
+        rows = pa.table(
+            [columns.get(name, pa.repeat(template[name][0], count)) for name in template.column_names],
+            names=template.column_names,
+        ).cast(schema)
+        path = f"bucket={bucket}/part-{place:05}.snappy.parquet"
+        (folder / path).parent.mkdir(exist_ok=True)
+        pq.write_table(rows, folder / path)
+        actions.append(
+            {
+                "add": {
+                    "path": path, "partitionValues": {"bucket": str(bucket)}, "dataChange": True,
+                    "size": (folder / path).stat().st_size, "modificationTime": 1_764_558_000_000,
+                    "stats": json.dumps({"numRecords": count}),
                 }
-            )  # fmt: skip
+            }
+        )  # fmt: skip
     actions.append({"commitInfo": {"timestamp": 1_764_558_000_000, "operation": "WRITE", "operationParameters": {}}})
     (folder / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
 
 
-def write_part(step: Step, table: str, count: int, columns: dict[str, Any]) -> None:
+def write_part(step: Step, table: str, count: int, columns: dict[str, Any], round_id: str | None = None) -> None:
     """A slice of an event table as one data file: `columns` are arrays, the rest harmless."""
-    template = rows_of(table, [{"round_id": step.round_id}]).drop_columns(list(TABLES[table].partition_by))
+    round_id = round_id or step.round_id
+    template = rows_of(table, [{"round_id": round_id}]).drop_columns(list(TABLES[table].partition_by))
     rows = pa.table(
         [columns.get(name, pa.repeat(template[name][0], count)) for name in template.column_names],
         names=template.column_names,
     )
     schema = arrow_schema(TABLES[table])
-    path = f"round_id={step.round_id}/part-bench.snappy.parquet"
+    path = f"round_id={round_id}/part-bench.snappy.parquet"
     file = Path(step.store.root) / TABLES_FOLDER / table / path
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows.cast(pa.schema([schema.field(name) for name in rows.column_names])), file)
-    step.application.stored.commit_parts(table, step.round_id, [_part(table, path, file, count, step)])
-
-
-def _part(table: str, path: str, file: Path, count: int, step: Step) -> PartFile:
-    return PartFile(table, path, file.stat().st_size, count, {"round_id": step.round_id})
+    part = PartFile(table, path, file.stat().st_size, count, {"round_id": round_id})
+    step.application.stored.commit_parts(table, round_id, [part])
 
 
 def write_round(step: Step, numbers: npt.NDArray[np.uint64]) -> None:
@@ -196,7 +204,7 @@ def measured(known: int, candidates: int, with_step: bool) -> Iterator[Measured]
         joined(off, "warming up")
         yield joined(off, "exact join")
         with Clock() as clock:
-            assert keep_filters(on) == _BUCKETS
+            assert keep_filters(on) == BUCKETS
         yield Measured(known, candidates, "building all filters", clock.seconds, clock.cpu_seconds)
         with Clock() as clock:
             left = maybe_known(on, targets).count()

@@ -206,5 +206,5 @@ def test_links_are_numbered_and_turned_away_with_reasons(parsed: tuple[Step, Sum
     ]
     counts = step.slice("pages").where("outlink_count > 0")
     assert plain(counts, "url", "outlink_count", "kept_outlink_count") == [
-        (CLOCK, 1, 1), (HOME, 5, 1), (SAME, 5, 2), (SEEN_BEFORE, 1, 1), (TARGET, 1, 0),
+        (HOME, 5, 1), (CLOCK, 1, 1), (SAME, 5, 2), (SEEN_BEFORE, 1, 1), (TARGET, 1, 0),
     ]  # fmt: skip

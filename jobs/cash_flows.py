@@ -65,6 +65,11 @@ def site_content_sql() -> str:
     return f"parse_outcome NOT IN ('{ParseOutcome.REFUSED}', '{ParseOutcome.SOFT_404}')"
 
 
+def identified(pages: DataFrame) -> DataFrame:
+    """Rows of `pages` or `urls` with what identifies their content; NULL: they have none."""
+    return pages.withColumn("identity_checksum", F.expr("coalesce(text_checksum, content_checksum)"))
+
+
 def _cash_of_tried(step: Step) -> DataFrame:
     tried = step.slice("fetches").select("url_id").distinct()
     urls = step.opening("urls").select("url_id", "state", "cash", "lambda_index", "seed_credit")
@@ -80,10 +85,11 @@ def _cash_of_tried(step: Step) -> DataFrame:
 def account_moves(step: Step) -> DataFrame:
     """See `RoundFlows.moves`; representatives are resolved one level (rule 3)."""
     pages, links, urls = step.slice("pages"), step.slice("links"), step.opening("urls")
-    seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
+    seen = step.slice("content_seen").select("identity_checksum", "representative_url_id")
     redirects = _redirects(step, links)
     duplicates = (
-        pages.join(seen, "content_checksum")
+        identified(pages)
+        .join(seen, "identity_checksum")
         .where("representative_url_id <> url_id")
         .selectExpr(
             "url_id", "representative_url_id AS target_url_id", "depth AS min_depth", "seed_tag",
@@ -139,12 +145,12 @@ def _redirects(step: Step, links: DataFrame) -> DataFrame:
 
 def giving_pages(step: Step, cash: DataFrame) -> DataFrame:
     """See `RoundFlows.giving`."""
-    seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
+    seen = step.slice("content_seen").select("identity_checksum", "representative_url_id")
     parts = lambda_parts(step.configuration.rank.lambda_share)
     return (
-        step.slice("pages")
+        identified(step.slice("pages"))
         .where(site_content_sql())
-        .join(seen, "content_checksum", "left")
+        .join(seen, "identity_checksum", "left")
         .where("representative_url_id IS NULL OR representative_url_id = url_id")
         .join(cash, "url_id", "left")
         .withColumn("effective_cash", F.expr("coalesce(effective_cash, 0L)"))

@@ -13,7 +13,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import RoundFlows, link_flows, round_flows
+from jobs.cash_flows import RoundFlows, identified, link_flows, round_flows
+from jobs.dedupe_near import near_clusters
+from jobs.dedupe_seen import known_among
 from recrawl.dedupe.representative import chosen_sql, order_struct_sql, still_stands_sql
 from recrawl.spark.application import Step, Summary, step_main
 from recrawl.tables.vocabulary import LinkKind, RejectFilter
@@ -28,10 +30,17 @@ _LISTED_AT = (
 def run(step: Step) -> Summary:
     """Identify the round's contents and targets."""
     seen = content_seen(step.slice("pages"), step.opening("contents"), step.opening("urls"))
-    step.write("content_seen", seen.withColumn("round_id", F.lit(step.round_id)))
-    with round_flows(step) as flows:
-        targets = discover(step, flows).persist(StorageLevel.MEMORY_AND_DISK)
-        step.write("discovered", targets.withColumn("round_id", F.lit(step.round_id)))
+    over_full_bands: dict[str, int] = {}
+    # Parse signs new texts alone: without any there is nothing to compare.
+    if step.configuration.dedupe.near_duplicates and step.application.stored.has_slice("signatures", step.round_id):
+        with near_clusters(step) as (clusters, over_full):
+            step.write("content_seen", _of_round(seen.join(clusters, "identity_checksum", "left"), step))
+            over_full_bands["over_full_bands"] = over_full()
+    else:
+        step.write("content_seen", _of_round(seen, step))
+    with round_flows(step) as flows, known_among(step, received_by_targets(step, flows)) as (received, known):
+        targets = discover(step, received, known).persist(StorageLevel.MEMORY_AND_DISK)
+        step.write("discovered", _of_round(targets, step))
     row = targets.agg(
         F.count("*"), F.sum(F.col("is_new").cast("int")), F.sum("cash_received"), F.count("colliding_url")
     ).first()
@@ -39,7 +48,11 @@ def run(step: Step) -> Summary:
     rejected = [collision.asDict() for collision in collisions(targets, step.round_id).collect()] if colliding else []
     step.application.stored.replace_slice("rejects", step.round_id, rejected, "dedupe")
     targets.unpersist()
-    return {"targets": count, "new_urls": new, "known_urls": count - new, "cash_received": cash}
+    return {"targets": count, "new_urls": new, "known_urls": count - new, "cash_received": cash, **over_full_bands}
+
+
+def _of_round(rows: DataFrame, step: Step) -> DataFrame:
+    return rows.withColumn("round_id", F.lit(step.round_id))
 
 
 def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> DataFrame:
@@ -48,29 +61,35 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
     Args:
         pages: this round's. contents, urls: at the opening versions.
     """
-    captured = pages.where("content_checksum IS NOT NULL").select("url_id", "url", "depth", "content_checksum")
-    best = captured.groupBy("content_checksum").agg(
+    captured = (
+        identified(pages)
+        .where("content_checksum IS NOT NULL")
+        .select("url_id", "url", "depth", "identity_checksum", "content_checksum")
+    )
+    best = captured.groupBy("identity_checksum").agg(
         F.expr(f"min({order_struct_sql(depth='depth', url='url', url_id='url_id')})").alias("best"),
         F.count("*").alias("captures"),
+        F.min("content_checksum").alias("content_checksum"),
     )
-    in_force = contents.select("content_checksum", "first_url_id")
-    opening = urls.select(
-        F.col("url_id").alias("first_url_id"), "state", F.col("content_checksum").alias("row_checksum")
+    in_force = contents.select("identity_checksum", "first_url_id")
+    opening = identified(urls).select(
+        F.col("url_id").alias("first_url_id"), "state", F.col("identity_checksum").alias("row_checksum")
     )
     this_round = captured.select(
-        F.col("url_id").alias("first_url_id"), F.col("content_checksum").alias("captured_checksum")
+        F.col("url_id").alias("first_url_id"), F.col("identity_checksum").alias("captured_checksum")
     )
     stands = still_stands_sql(
         state="state",
         content_checksum="row_checksum",
         captured_checksum="captured_checksum",
-        checksum="content_checksum",
+        checksum="identity_checksum",
     )
     return (
-        best.join(in_force, "content_checksum", "left")
+        best.join(in_force, "identity_checksum", "left")
         .join(opening, "first_url_id", "left")
         .join(this_round, "first_url_id", "left")
         .select(
+            "identity_checksum",
             "content_checksum",
             F.expr(chosen_sql(stands=stands, in_force_url_id="first_url_id", best="best")).alias(
                 "representative_url_id"
@@ -80,12 +99,8 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
     )
 
 
-def discover(step: Step, flows: RoundFlows) -> DataFrame:
-    """Every target of the round, once: what it received, who links to it, whether it is new.
-
-    Where two URLs share an id, `url` is the known one (else the first by name) and `colliding_url` another.
-    """
-    pages, links = step.slice("pages"), step.slice("links")
+def received_by_targets(step: Step, flows: RoundFlows) -> DataFrame:
+    """One row a target of the round: the cash and the links that it received."""
     paid = [
         link_flows(step, flows.giving).withColumn("due_at_once", F.lit(False)),
         flows.moves.where("target_url_id IS NOT NULL")
@@ -95,7 +110,7 @@ def discover(step: Step, flows: RoundFlows) -> DataFrame:
             "due_at_once",
         ),
     ]  # fmt: skip
-    received = (
+    return (
         reduce(DataFrame.unionByName, paid)
         .groupBy("url_id")
         .agg(
@@ -106,6 +121,18 @@ def discover(step: Step, flows: RoundFlows) -> DataFrame:
             F.max("due_at_once").alias("due_at_once"),
         )
     )
+
+
+def discover(step: Step, received: DataFrame, known: DataFrame) -> DataFrame:
+    """Every target of the round, once: what it received, who links to it, whether it is new.
+
+    Where two URLs share an id, `url` is the known one (else the first by name) and `colliding_url` another.
+
+    Args:
+        received: `received_by_targets`.
+        known: (url_id, known_url, known_host) of the known ones among them, or of all of `urls`.
+    """
+    pages, links = step.slice("pages"), step.slice("links")
     first_link = "min(struct(dst_url AS url, dst_host AS host, request_url, dst_domain AS domain))"
     named = (
         links.where(f"followed OR link_kind = '{LinkKind.REDIRECT}'")
@@ -118,7 +145,6 @@ def discover(step: Step, flows: RoundFlows) -> DataFrame:
         )
     )
     captured = pages.select("url_id", F.col("url").alias("page_url"), F.col("host").alias("page_host"))
-    known = step.opening("urls").select("url_id", F.col("url").alias("known_url"), F.col("host").alias("known_host"))
     return (
         received.join(known, "url_id", "left")
         .join(named, "url_id", "left")

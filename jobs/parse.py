@@ -1,6 +1,6 @@
 """parse: reads captures back by (file, offset) and takes links, directives, title and text.
 
-Writes `pages`, `links` and the rejects of its own step. A capture whose content is that of the
+Writes `pages`, `links`, `signatures` and the rejects of its own step. A capture whose content is that of the
 last one is not parsed: its row names the round that holds its content.
 """
 
@@ -40,7 +40,7 @@ def run(step: Step) -> Summary:
         check_monitors(step.configuration.parse.monitors)
     said = parse(step, to_parse(step)).collect()
     parts = [PartFile.from_text(row["part"]) for row in said]
-    for table, own_step in (("pages", None), ("links", None), ("rejects", "parse")):
+    for table, own_step in (("pages", None), ("links", None), ("signatures", None), ("rejects", "parse")):
         step.lease.check()
         step.application.stored.commit_parts(table, step.round_id, parts, own_step)
     outcomes = sum((Counter(row["outcomes"]) for row in said), Counter[str]())
@@ -60,7 +60,8 @@ def answered(step: Step) -> DataFrame:
     )
     known = step.opening("urls").select(
         "url_id", "state", "depth", "seed_tag", F.col("content_checksum").alias("previous_checksum"),
-        F.col("content_round_id").alias("previous_content_round_id"), F.col("last_round_id").alias("previous_round_id"),
+        F.col("content_round_id").alias("previous_content_round_id"),
+        F.col("text_checksum").alias("previous_text_checksum"), F.col("last_round_id").alias("previous_round_id"),
     )  # fmt: skip
     seeds = step.opening("seeds").selectExpr("url_id", "array_join(tags, ',') AS own_tags")
     first = F.expr("row_number() OVER (PARTITION BY url_id ORDER BY planned_url_id, attempt DESC, hop DESC)")
@@ -88,7 +89,17 @@ def to_parse(step: Step) -> DataFrame:
 
     An unchanged capture comes with the checksum and the outlinks that are stored.
     """
-    contents = step.opening("contents").select("content_checksum", F.lit(False).alias("want_text"), "first_round_id")
+    # One body may stand for two contents: read as another charset its text is another.
+    known = "CASE WHEN identity_checksum <> content_checksum THEN identity_checksum END"
+    contents = (
+        step.opening("contents")
+        .groupBy("content_checksum")
+        .agg(F.expr(f"min(named_struct('round', first_round_id, 'text', {known}))").alias("first"))
+        .selectExpr(
+            "content_checksum", "false AS want_text", "first.round AS first_round_id",
+            "first.text AS known_text_checksum",
+        )
+    )  # fmt: skip
     outlinks = step.opening("outlinks").select(
         F.col("src_url_id").alias("url_id"), "outlink_count", F.size("dst_url_ids").alias("kept_outlink_count")
     )
@@ -169,6 +180,9 @@ WORK_COLUMNS = [
     "outlink_count",
     "kept_outlink_count",
     "duplicate_share",
+    "previous_text_checksum",
+    "previous_content_round_id",
+    "known_text_checksum",
 ]
 
 

@@ -75,6 +75,7 @@ def part_writers(store: Store, round_id: str) -> dict[str, PartWriter]:
     return {
         "pages": PartWriter(store, "pages", own),
         "links": PartWriter(store, "links", own),
+        "signatures": PartWriter(store, "signatures", own),
         "rejects": PartWriter(store, "rejects", own | {"step": "parse"}),
     }
 
@@ -112,17 +113,19 @@ def parse_task(batches: Iterator[pa.RecordBatch], settings: ParseSettings) -> It
 def parse_row(
     row: dict[str, Any], settings: ParseSettings, streams: WarcStreams, judge: TargetJudge
 ) -> dict[str, list[dict[str, Any]]]:
-    """The rows of one capture by table: its page, links and rejects.
+    """The rows of one capture by table: its page, links, rejects, and the signature of a new text.
 
     Of a redirect or a robots.txt (no WARC file) the edges alone; of an unchanged capture the page alone.
     """
     if row["change_verdict"] == ChangeVerdict.UNCHANGED:
-        return {"pages": [_unchanged_row(row, settings)], "links": [], "rejects": []}
+        return {"pages": [_unchanged_row(row, settings)], "links": [], "rejects": [], "signatures": []}
     page = None if row["warc_file"] is None else _parse(row, settings, streams)
     found = _edges_without_page(row, settings) if page is None else page.links
     resolved = _resolve(row, found, page is not None and page.nofollow, settings, judge)
+    pages = [] if page is None else [_page_row(row, page, resolved, settings)]
     return {
-        "pages": [] if page is None else [_page_row(row, page, resolved, settings)],
+        "pages": pages,
+        "signatures": _signature_rows(pages) if settings.configuration.dedupe.near_duplicates else [],
         "links": _link_rows(row, resolved),
         "rejects": _reject_rows(row, resolved),
     }
@@ -155,6 +158,7 @@ def _parse(row: dict[str, Any], settings: ParseSettings, streams: WarcStreams) -
             link_headers=tuple(value for name, value in stored.http_headers if name.lower() == "link"),
             header_lines=tuple(f"{name}: {value}" for name, value in stored.http_headers),
             duplicate_share=row["duplicate_share"] or 0.0,
+            previous_text_checksum=row["previous_text_checksum"],
         ),
         parse,
     )
@@ -194,8 +198,7 @@ def _page_row(
         "quality": page.quality,
         "handler": page.handler or "none",
         "parse_outcome": str(page.parse_outcome),
-        "content_checksum": None if page.parse_outcome in _WITHOUT_CONTENT else row["content_checksum"],
-        "text_checksum": page.text_checksum,
+        **_identity(row, page),
         "outlink_count": resolved.outlink_count,
         "kept_outlink_count": resolved.kept_outlink_count,
         "noarchive": page.noarchive,
@@ -211,6 +214,22 @@ def _trap_links(host: str, resolved: ResolvedLinks) -> int:
     return sum(reject.filter in TRAP_FILTERS and host_of(reject.dst_url) == host for reject in resolved.rejects)
 
 
+def _identity(row: dict[str, Any], page: ParsedPage) -> dict[str, Any]:
+    """The checksums of a parsed capture, and what they say against the one before it."""
+    if page.parse_outcome in _WITHOUT_CONTENT:
+        return {"content_checksum": None, "text_checksum": None}
+    text_checksum = page.text_checksum if row["want_text"] else row["known_text_checksum"]
+    found = {"content_checksum": row["content_checksum"], "text_checksum": text_checksum}
+    if (
+        row["change_verdict"] == ChangeVerdict.CHANGED
+        and text_checksum is not None
+        and text_checksum == row["previous_text_checksum"]
+    ):
+        found["change_verdict"] = str(ChangeVerdict.COSMETIC)
+        found["content_round_id"] = row["previous_content_round_id"]
+    return found
+
+
 def _unchanged_row(row: dict[str, Any], settings: ParseSettings) -> dict[str, Any]:
     """The page of a capture that said nothing new: its content and links are those stored."""
     return {
@@ -220,6 +239,7 @@ def _unchanged_row(row: dict[str, Any], settings: ParseSettings) -> dict[str, An
         "handler": "unchanged",
         "parse_outcome": str(ParseOutcome.UNCHANGED),
         "content_checksum": row["content_checksum"],
+        "text_checksum": row["previous_text_checksum"],
         "outlink_count": row["outlink_count"],
         "kept_outlink_count": row["kept_outlink_count"],
     }
@@ -240,6 +260,29 @@ def _of_capture(row: dict[str, Any], settings: ParseSettings) -> dict[str, Any]:
         "parser_version": settings.parser_version,
         "depth": row["depth"],
     }
+
+
+def _signature_rows(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The MinHash signature of a text that is long enough; parse takes a text of new content alone."""
+    rows = []
+    for page in pages:
+        identity = page["content_checksum"] if page["text_checksum"] is None else page["text_checksum"]
+        if not page["text"] or identity is None:
+            continue
+        # numpy takes a while to import, and is only needed where there are texts.
+        from recrawl.parse.minhash import signature_of
+
+        signature = signature_of(page["text"])
+        if signature is not None:
+            rows.append(
+                {
+                    "url_id": page["url_id"],
+                    "identity_checksum": identity,
+                    "bands": signature.bands,
+                    "signature": signature.words,
+                }
+            )
+    return rows
 
 
 def _link_rows(row: dict[str, Any], resolved: ResolvedLinks) -> list[dict[str, Any]]:

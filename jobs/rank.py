@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobs.cash_flows import round_flows
+from jobs.dedupe_seen import filters_are_used, keep_filters
 from jobs.rank_alerts import find_alerts
 from jobs.rank_fold import fold_all
 from jobs.rank_laws import Figures, check_laws, measure
@@ -37,6 +38,8 @@ def run(step: Step) -> Summary:
     if row.state is not RoundState.FOLDING:
         row = stage(step)
     fold_all(step, row)
+    if filters_are_used(step.configuration.dedupe, int(row["known_after"])):
+        keep_filters(step)
     closed = close(step, row)
     return {
         "round_state": str(closed.state),

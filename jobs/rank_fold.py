@@ -14,7 +14,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.cash_flows import outlinks_of_round, site_content_sql
+from jobs.cash_flows import identified, outlinks_of_round, site_content_sql
 from recrawl.assignment import step_summary
 from recrawl.errors import LawBrokenError
 from recrawl.rank.trap_scores import HostNorms, counts_sql, score_sql
@@ -71,11 +71,11 @@ def _url_changes(step: Step) -> DataFrame:
 def host_changes(step: Step) -> DataFrame:
     """After-images of hosts that were visited or got new URLs."""
     new_urls = step.slice("url_updates").where("is_new").groupBy("host").agg(F.count("*").alias("new_urls"))
-    seen = step.slice("content_seen").select("content_checksum", "representative_url_id")
+    seen = step.slice("content_seen").select("identity_checksum", "representative_url_id")
     pages = (
-        step.slice("pages")
+        identified(step.slice("pages"))
         .where(site_content_sql())
-        .join(seen, "content_checksum", "left")
+        .join(seen, "identity_checksum", "left")
         .groupBy("host")
         .agg(
             F.count("*").alias("new_pages"),
@@ -155,18 +155,22 @@ _SEEN = [
 
 def content_changes(step: Step) -> DataFrame:
     """Contents seen for the first time, and those whose representative changed."""
-    known = step.opening("contents").select("content_checksum", "first_url_id", "first_round_id", "cluster_id")
+    known = step.opening("contents").selectExpr(
+        "identity_checksum", "content_checksum AS first_checksum", "first_url_id", "first_round_id",
+        "cluster_id AS first_cluster",
+    )  # fmt: skip
     return (
         step.slice("content_seen")
-        .join(known, "content_checksum", "left")
+        .join(known, "identity_checksum", "left")
         .where("first_url_id IS NULL OR first_url_id <> representative_url_id")
         .selectExpr(
             "first_round_id IS NULL AS is_new",
-            f"CAST(pmod(content_checksum, {step.buckets}) AS INT) AS bucket",
-            "content_checksum",
+            f"CAST(pmod(identity_checksum, {step.buckets}) AS INT) AS bucket",
+            "identity_checksum",
+            "coalesce(first_checksum, content_checksum) AS content_checksum",
             "representative_url_id AS first_url_id",
             f"coalesce(first_round_id, '{step.round_id}') AS first_round_id",
-            "cluster_id",
+            "coalesce(first_cluster, cluster_id) AS cluster_id",
         )
     )
 

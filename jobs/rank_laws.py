@@ -139,7 +139,7 @@ def _verdicts(step: Step) -> list[int]:
     """Pages that were unchanged, and pages that the site withheld."""
     return _numbers(
         step.slice("pages").agg(
-            F.sum(F.expr(f"CAST(change_verdict = '{ChangeVerdict.UNCHANGED}' AS INT)")),
+            F.sum(F.expr(f"CAST(change_verdict IN ('{ChangeVerdict.UNCHANGED}', '{ChangeVerdict.COSMETIC}') AS INT)")),
             F.sum(F.expr(f"CAST(NOT {site_content_sql()} AS INT)")),
         )
     )

@@ -65,6 +65,7 @@ _KNOWN = [
     "seed_credit",
     "inlinks",
     "content_checksum",
+    "text_checksum",
     "content_round_id",
     "etag",
     "last_modified",
@@ -153,7 +154,8 @@ def _pages(step: Step) -> DataFrame:
     return step.slice("pages").selectExpr(
         "url_id", "parse_outcome", f"CASE WHEN {site_content_sql()} THEN change_verdict END AS change_verdict",
         f"CASE WHEN {site_content_sql()} THEN quality END AS page_quality",
-        "content_checksum AS page_checksum", "content_round_id AS page_content_round",
+        "content_checksum AS page_checksum", "text_checksum AS page_text_checksum",
+        "content_round_id AS page_content_round",
         "depth AS page_depth", "seed_tag AS page_tag",
     )  # fmt: skip
 
@@ -321,6 +323,7 @@ def _renamed(rows: DataFrame, step: Step) -> DataFrame:
         "coalesce(seed_credit, 0L) + credit_due AS seed_credit",
         "coalesce(inlinks, 0L) + coalesce(new_inlinks, 0L) AS inlinks",
         f"CASE WHEN {captured} THEN page_checksum ELSE content_checksum END AS content_checksum",
+        f"CASE WHEN {captured} THEN page_text_checksum ELSE text_checksum END AS text_checksum",
         f"CASE WHEN {captured} THEN coalesce(page_content_round, content_round_id) ELSE content_round_id END "
         "AS content_round_id",
         f"CASE WHEN {captured} THEN coalesce(new_etag, etag) ELSE etag END AS etag",

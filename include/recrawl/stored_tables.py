@@ -189,6 +189,10 @@ class StoredTables:
             ),
         )
 
+    def has_slice(self, table: str, round_id: str) -> bool:
+        """Whether an event table has rows of a round."""
+        return bool(self._slice_files(table, round_id, None))
+
     def delete_slice(self, table: str, round_id: str) -> None:
         """Delete a round's rows of an event table."""
         self._require(table, TableKind.EVENT)

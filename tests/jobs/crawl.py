@@ -247,8 +247,8 @@ def row_of_outlinks(source: str, targets: Iterable[str], outlink_count: int) -> 
 def row_of_content(checksum: int, representative: str) -> Row:
     """A row of `contents`."""
     return {
-        "bucket": checksum % BUCKETS, "content_checksum": checksum, "first_url_id": url_id(representative),
-        "first_round_id": BEFORE, "last_round_id": BEFORE,
+        "bucket": checksum % BUCKETS, "identity_checksum": checksum, "content_checksum": checksum,
+        "first_url_id": url_id(representative), "first_round_id": BEFORE, "last_round_id": BEFORE,
     }  # fmt: skip
 
 

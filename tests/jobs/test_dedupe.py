@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from pyspark.sql import SparkSession
 
 from jobs.dedupe import content_seen, run
+from jobs.dedupe_near import candidates, shared_bands
+from jobs.dedupe_seen import keep_filters, maybe_known
+from recrawl.dedupe.bloom import Coverage, UrlFilter
 from recrawl.dedupe.representative import (
     Candidate,
     Incumbent,
@@ -14,10 +18,16 @@ from recrawl.dedupe.representative import (
     still_stands,
     still_stands_sql,
 )
+from recrawl.dedupe.similarity import MAX_CONTENTS_PER_BAND, similarity, similarity_sql
+from recrawl.dedupe.url_filters import filter_name
+from recrawl.parse.minhash import signature_of
 from recrawl.rank.aopic import Ledger, distribute, lambda_parts
 from recrawl.tables.vocabulary import UrlState
+from recrawl.urls.canonical import RULES_VERSION
 from recrawl.urls.keys import url_id
 from tests.jobs.crawl import (
+    BEFORE,
+    BUCKETS,
     Comparison,
     JobCrawl,
     plain,
@@ -86,7 +96,7 @@ def test_representatives_are_those_of_the_oracle(crawl: JobCrawl) -> None:
     seen = content_seen(frame("pages", pages), frame("contents", contents), frame("urls", list(urls.values())))
 
     # Then: a row a content; captures without content have none.
-    assert plain(seen, "content_checksum", "representative_url_id", "captures") == sorted(expected, key=repr)
+    assert plain(seen, "identity_checksum", "representative_url_id", "captures") == sorted(expected, key=repr)
 
 
 def test_targets_are_found_once_with_what_they_received(crawl: JobCrawl) -> None:
@@ -154,8 +164,143 @@ def test_targets_are_found_once_with_what_they_received(crawl: JobCrawl) -> None
         ("dedupe", "id_collision", collision, f"Its 64-bit id is that of {KNOWN}"),
         ("dedupe", "id_collision", new_collision, f"Its 64-bit id is that of {NEW}"),
     ]
-    assert plain(step.slice("content_seen"), "content_checksum", "representative_url_id", "captures") == [
+    assert plain(step.slice("content_seen"), "identity_checksum", "representative_url_id", "captures") == [
         (10, url_id(HOME), 2), (20, url_id(SECOND), 1), (30, url_id(SAME), 1),
     ]  # fmt: skip
     received = 2 * CREDIT + 2 * of_home + 2 * of_second + 2 * of_same
     assert summary == {"targets": 6, "new_urls": 4, "known_urls": 2, "cash_received": received}
+
+
+@pytest.mark.parametrize("filters", ["right", "half wrong", "stale"])
+def test_filters_never_change_what_is_new(own_crawl: JobCrawl, filters: str) -> None:
+    # Given: 600 known URLs, filters of them, and a page that links to those and to as many new ones.
+    known = [f"http://k{number % 7}.test/{number}" for number in range(600)]
+    links = known + [f"http://n{number % 7}.test/{number}" for number in range(600)]
+    own_crawl.know(urls=[row_of_url(HOME, cash=CREDIT), *[row_of_url(url) for url in known[:300]]])
+    use = {"bloom_filter": "on"}
+    before = own_crawl.open(known=301, number=1, dedupe=use)
+    own_crawl.tables.fold("urls", "later", None, own_crawl.frame("urls", [row_of_url(url) for url in known[300:]]))
+    if filters != "stale":
+        # As rank does after its fold.
+        write(before, url_updates=[{**row_of_url(url), "is_new": True} for url in known[300:]])
+        assert keep_filters(before, error_rate=0.5 if filters == "half wrong" else None) == BUCKETS
+        assert keep_filters(before) == 0
+    else:
+        stale_version = before.round.version_at_open("urls")
+        ids = sorted(url_id(url) for url in [HOME, *known[:300]])
+        for bucket in range(BUCKETS):
+            old = UrlFilter.build(
+                [one for one in ids if one % BUCKETS == bucket], Coverage(bucket, stale_version, RULES_VERSION)
+            )
+            before.store.write_bytes(filter_name(bucket), old.to_bytes())
+    step = own_crawl.open("20261201T030000.000000Z", Ledger(CREDIT, 0, 0, 1), known=601, number=2, dedupe=use)
+    write(
+        step,
+        fetch_plan=[row_of_plan(HOME)],
+        fetches=[row_of_fetch(HOME)],
+        pages=[row_of_page(HOME, 10, outlink_count=1_200, kept_outlink_count=1_200)],
+        links=[row_of_link(HOME, url, position=place) for place, url in enumerate(links)],
+    )
+
+    # When
+    summary = run(step)
+
+    # Then
+    assert (summary["new_urls"], summary["known_urls"]) == (600, 600)
+    new = {url for url, is_new in plain(step.slice("discovered"), "url", "is_new") if is_new}
+    assert new == set(links) - set(known)
+    left = maybe_known(step, step.slice("discovered")).count()
+    assert left >= 600
+    assert (left < 620, left == 1_200) == {
+        "right": (True, False),
+        "half wrong": (False, False),
+        "stale": (False, True),
+    }[filters]
+
+
+def test_near_duplicates_join_clusters(own_crawl: JobCrawl) -> None:
+    # Given: a stored text with its signature; three near copies of it, two near copies of another text, a text
+    # that is like nothing, and the stored one again under another address.
+    draw = random.Random(11)
+    words = [f"word{number}" for number in range(900)]
+
+    def text_of(words: list[str], edits: int) -> str:
+        edited = list(words)
+        for _ in range(edits):
+            edited[draw.randrange(len(edited))] = f"edit{draw.random()}"
+        return " ".join(edited)
+
+    def signed(checksum: int, text: str) -> dict[str, object]:
+        signature = signature_of(text)
+        assert signature is not None
+        url = f"http://a.test/{checksum}"
+        return {
+            "url_id": url_id(url), "identity_checksum": checksum, "bands": signature.bands,
+            "signature": signature.words,
+        }  # fmt: skip
+
+    one, other, third = words[:300], words[300:600], words[600:]
+    own_crawl.know(
+        contents=[{**row_of_content(5, HOME), "cluster_id": 4}],
+        signatures=[{"round_id": BEFORE, **signed(5, text_of(one, 0))}],
+    )
+    step = own_crawl.open()
+    texts = {1: text_of(one, 3), 2: text_of(one, 4), 3: text_of(one, 5), 5: text_of(one, 0)}
+    texts |= {8: text_of(other, 1), 7: text_of(other, 2), 9: text_of(third, 0)}
+    write(
+        step,
+        fetch_plan=[row_of_plan(HOME)],
+        fetches=[row_of_fetch(HOME)],
+        pages=[row_of_page(f"http://a.test/{checksum}", checksum) for checksum in [*texts, 10]],
+        signatures=[signed(checksum, text) for checksum, text in texts.items()],
+        links=[],
+    )
+
+    # When
+    summary = run(step)
+
+    # Then: those near the stored text are in its cluster; the others' smallest checksum names theirs.
+    assert plain(step.slice("content_seen"), "identity_checksum", "cluster_id") == sorted(
+        [(1, 4), (2, 4), (3, 4), (5, None), (7, 7), (8, 7), (9, 9), (10, None)], key=repr
+    )
+    assert summary["over_full_bands"] == 0
+
+
+def test_a_full_band_is_left_aside_and_counted(spark: SparkSession) -> None:
+    own = spark.createDataFrame(
+        [(1, [10, 11], [0] * 8)], "identity_checksum LONG, bands ARRAY<LONG>, signature ARRAY<LONG>"
+    )
+    crowd = [(100 + place, [10, 50 + place]) for place in range(MAX_CONTENTS_PER_BAND)]
+    stored = spark.createDataFrame(
+        [*crowd, (90, [11, 60]), (90, [11, 60])], "identity_checksum LONG, bands ARRAY<LONG>"
+    )
+    shared = shared_bands(own, stored).cache()
+    assert plain(shared.where("over_full").select("band").distinct(), "band") == [(10,)]
+    assert plain(candidates(shared), "identity_checksum", "other", "stored") == [(1, 90, True)]
+    shared.unpersist()
+
+
+def test_sql_says_of_signatures_what_python_says(spark: SparkSession) -> None:
+    draw = random.Random(2)
+    rows = []
+    for share in (0, 1, 3, 8):
+        one = [draw.randrange(-(2**63), 2**63) for _ in range(8)]
+        other = [word if place >= share else draw.randrange(-(2**63), 2**63) for place, word in enumerate(one)]
+        rows.append((one, other))
+    comparison = Comparison(spark, "one ARRAY<LONG>, other ARRAY<LONG>", rows)
+    comparison.add(similarity_sql("one", "other"), similarity, tolerance=1e-12)
+    assert comparison.differences() == []
+    assert similarity(rows[0][0], rows[0][0]) == 1.0
+
+
+def test_two_bodies_with_one_text_are_one_content(crawl: JobCrawl) -> None:
+    # Given: a text under two bodies, the second URL standing for it since an earlier round.
+    pages = [
+        row_of_page(HOME, 1, text_checksum=70, depth=0), row_of_page(COPY, 2, text_checksum=70, depth=1),
+        row_of_page(SECOND, 3, depth=1),
+    ]  # fmt: skip
+    contents = [{**row_of_content(70, KNOWN), "content_checksum": 9}]
+    urls = [row_of_url(KNOWN, content_checksum=8, text_checksum=70)]
+    seen = content_seen(crawl.frame("pages", pages), crawl.frame("contents", contents), crawl.frame("urls", urls))
+    columns = ("identity_checksum", "content_checksum", "representative_url_id", "captures")
+    assert plain(seen, *columns) == [(3, 3, url_id(SECOND), 1), (70, 1, url_id(KNOWN), 2)]

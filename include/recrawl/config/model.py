@@ -226,6 +226,14 @@ class Parse(Section):
     max_parse_bytes: PositiveInt = Field(5 * MIB, description="Bytes of a document that are parsed.")
 
 
+class Dedupe(Section):
+    """What is known already."""
+
+    bloom_filter: Literal["off", "on", "auto"] = Field("off", description="Bloom filters before the exact join that tells new URLs from known ones: off, on, or auto (from bloom_min_known_urls on). The answer is the same; which is faster, docs/benchmarks.md says.")
+    near_duplicates: bool = Field(True, description="Find near-duplicates among contents whose text is extracted: a cluster for each, named in `contents`.")
+    bloom_min_known_urls: PositiveInt = Field(20_000_000, description="Known URLs from which auto uses Bloom filters.")
+
+
 class Rank(Section):
     """Importance and freshness."""
 
@@ -259,6 +267,7 @@ class Configuration(Section):
     dns: Dns = Field(Dns(), description="Where names are resolved.")
     urls: Urls = Field(Urls(), description="URL rules and filters.")
     parse: Parse = Field(Parse(), description="What is taken from captures.")
+    dedupe: Dedupe = Field(Dedupe(), description="What is known already.")
     rank: Rank = Field(Rank(), description="Importance and freshness.")
     spark: Spark = Field(Spark(), description="Where the jobs run.")
 

@@ -4,8 +4,8 @@ The representative in force stays as long as it still shows the content: changin
 would move cash and links back and forth. Otherwise the page nearest to a seed is taken, then the one
 with the shortest URL, then the smallest url_id.
 
-In SQL: `min(<order_struct_sql>)` over the round's captures GROUP BY content_checksum gives the
-best newcomer (a hash aggregate, no sort); `contents` joins on content_checksum for the one in force,
+In SQL: `min(<order_struct_sql>)` over the round's captures GROUP BY identity_checksum gives the
+best newcomer (a hash aggregate, no sort); `contents` joins on identity_checksum for the one in force,
 `urls` on its (bucket, url_id) and the round's captures on url_id; `<chosen_sql>` then decides.
 """
 
@@ -38,7 +38,8 @@ class Incumbent:
 
     Attributes:
         url_id: the page.
-        state, content_checksum: of its row in `urls` at the opening version.
+        state, content_checksum: of its row in `urls` at the opening version; the checksum is what
+            identifies the content, that of its normalised text or of its body.
         captured_checksum: of its capture in this round; None: not captured.
     """
 

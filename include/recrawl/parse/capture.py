@@ -26,6 +26,8 @@ class Capture:
         agent: our product token, for directives addressed to it.
         want_text: whether main text, language and metadata are wanted, the expensive part; not for
             content that another capture has brought already.
+        previous_text_checksum: `ParsedPage.text_checksum` of the page's last capture; where the new one
+            is the same, main text is left out.
         link_headers: the Link header lines (RFC 8288).
         header_lines: all header lines, `name: value`, for the rules of `recrawl.parse.refusals`.
         duplicate_share: of its host's captures, those whose content another URL has, 0 to 1.
@@ -41,6 +43,7 @@ class Capture:
     link_headers: tuple[str, ...] = ()
     header_lines: tuple[str, ...] = ()
     duplicate_share: float = 0.0
+    previous_text_checksum: int | None = None
 
 
 class FoundLink(NamedTuple):
@@ -83,7 +86,8 @@ class ParsedPage:
         watched: what web monitors found, see `recrawl.parse.monitor`.
         quality: 0 to 1, see `recrawl.parse.text.quality`.
         handler: name of the content handler; `none` when there is none.
-        text_checksum: 64 signed bits of the normalised text.
+        text_checksum: 64 signed bits of the normalised text (`recrawl.parse.normalised`); None where
+            that is too short to identify anything.
         mime_sniffed: media type that the body shows.
         detail: what went wrong, for people.
     """

@@ -27,7 +27,7 @@ from recrawl.tables.vocabulary import ParseOutcome
 __all__ = ["ENTRY_POINT_GROUP", "PARSER_VERSION", "Document", "Handler", "parse_capture"]
 
 #: Raised whenever the same capture would give other rows.
-PARSER_VERSION: int = 2
+PARSER_VERSION: int = 3
 
 #: The handlers of this package. The project declares the same as entry points, but does not depend
 #: on them: a checkout that is not installed has none.

@@ -9,6 +9,7 @@ from recrawl.parse.capture import FoundLink, ParsedPage
 from recrawl.parse.documents import Document, Handler
 from recrawl.parse.encodings import decode
 from recrawl.parse.monitor import watched
+from recrawl.parse.normalised import text_checksum
 from recrawl.parse.text import add_text
 from recrawl.tables.vocabulary import LinkKind
 from recrawl.urls.canonical import parse
@@ -61,6 +62,7 @@ def parse_text(document: Document, page: ParsedPage) -> None:
     page.links = text_links(text)
     if not capture.want_text:
         return
+    page.text_checksum = text_checksum(text)
     page.watched = watched(document.settings.monitors, capture.url, None, text)
     if document.settings.text_extractor != "none":
         words = document.settings.unwanted_words

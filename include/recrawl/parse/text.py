@@ -1,4 +1,4 @@
-"""Main text, its language, its checksum and how much it is worth."""
+"""Main text, its language and how much it is worth."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Literal
 
 from recrawl.parse.capture import ParsedPage
 from recrawl.parse.documents import Document
-from recrawl.parse.html import collapsed
-from recrawl.urls.keys import content_checksum
+from recrawl.parse.normalised import text_checksum
 
 _WORD = re.compile(r"\w+")
 Extractor = Literal["trafilatura", "resiliparse", "none"]
@@ -36,7 +35,7 @@ def add_text(
     unwanted_words: Collection[str] = (),
     duplicate_share: float = 0.0,
 ) -> None:
-    """Fill in main text, checksum, quality and language.
+    """Fill in main text, checksum where the document has none yet, quality and language.
 
     Args:
         text: main text; None where there is none.
@@ -49,7 +48,8 @@ def add_text(
     if text is None:
         return
     page.text = text
-    page.text_checksum = text_checksum(text)
+    if page.text_checksum is None:
+        page.text_checksum = text_checksum(text)
     page.quality = quality(text, anchor_characters, unwanted_words, duplicate_share)
     page.language = language_of_text(text) or declared_language
 
@@ -93,16 +93,6 @@ def prepare(document: Document) -> None:
     if extractor == "trafilatura":
         import trafilatura  # noqa: F401
     language_of_text("a text that is long enough to be looked at")
-
-
-def normalised(text: str) -> str:
-    """A text with white space collapsed and case folded: what two equal texts share."""
-    return collapsed(text).casefold()
-
-
-def text_checksum(text: str) -> int:
-    """64 signed bits of SHA-256 of the normalised text."""
-    return content_checksum(normalised(text).encode("utf-8", "replace"))
 
 
 def quality(

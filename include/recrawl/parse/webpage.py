@@ -12,6 +12,7 @@ from recrawl.parse.encodings import decode
 from recrawl.parse.metadata import Statements, linked_urls
 from recrawl.parse.monitor import watched_on_page
 from recrawl.parse.nesting import flattened
+from recrawl.parse.normalised import page_checksum
 from recrawl.parse.refusals import refusal_of
 from recrawl.parse.rendering import needs_rendering, visible_text
 from recrawl.parse.soft_404 import names_missing_page, soft_404_reason
@@ -39,7 +40,9 @@ def parse_page(document: Document, page: ParsedPage) -> None:
     page.links = links.found_links(tree, capture.url, encoding=page.charset)
     if document.settings.linked_data_links:
         page.links += linked_urls(tree, capture.url)
-    if _is_missing(tree, page) or not capture.want_text:
+    if _is_missing(tree, page):
+        return
+    if not capture.want_text:
         return
     page.author, page.published_at_text, page.metadata = Statements(tree).all()
     if document.settings.monitors:
@@ -47,6 +50,11 @@ def parse_page(document: Document, page: ParsedPage) -> None:
     anchors = [link.anchor_text for link in page.links if link.kind is LinkKind.A]
     page.needs_rendering = needs_rendering(tree, len(anchors))
     declared_language = html.language_of(tree)
+    page.text_checksum = page_checksum(tree, page.title)
+    if page.text_checksum is not None and page.text_checksum == capture.previous_text_checksum:
+        # Only what changes by itself has changed: the text is that of the capture before.
+        page.language = declared_language
+        return
     del tree
     main_text = texts.main_text(source, document.settings.text_extractor)
     anchor_characters = sum(map(len, anchors))

@@ -55,19 +55,20 @@ def _do_what_jobs_do(spark: SparkSession, configuration: Configuration) -> None:
     )
     rows = rows.mapInArrow(_same, rows.schema).withColumn("host", F.expr("parse_url(url, 'HOST')"))
     seen = rows.selectExpr(
-        "round_id", "xxhash64(url) AS content_checksum", "id AS representative_url_id", "1L AS captures"
-    ).persist(StorageLevel.MEMORY_AND_DISK)
+        "round_id", "xxhash64(url) AS identity_checksum", "id AS content_checksum", "id AS representative_url_id",
+        "1L AS captures",
+    ).persist(StorageLevel.MEMORY_AND_DISK)  # fmt: skip
     for _ in range(2):
         tables.write_slice("content_seen", "round", seen)
     _aggregates(rows)
     contents = seen.selectExpr(
-        "CAST(pmod(content_checksum, 4) AS INT) AS bucket", "content_checksum", "representative_url_id AS first_url_id",
-        "round_id AS first_round_id", "round_id AS last_round_id",
+        "CAST(pmod(identity_checksum, 4) AS INT) AS bucket", "identity_checksum", "content_checksum",
+        "representative_url_id AS first_url_id", "round_id AS first_round_id", "round_id AS last_round_id",
     ).persist(StorageLevel.MEMORY_AND_DISK)  # fmt: skip
     tables.fold("contents", "first", None, contents)
     tables.fold("contents", "second", contents.where("first_url_id < 50"), None)
     known = tables.read("contents", stored.version("contents"))
-    tables.read_slice("content_seen", "round").join(known, "content_checksum", "left").where("bucket >= 0").collect()
+    tables.read_slice("content_seen", "round").join(known, "identity_checksum", "left").where("bucket >= 0").collect()
 
 
 def _same(batches: Iterator[object]) -> Iterator[object]:

@@ -70,7 +70,7 @@ _URL_COLUMNS = (
     "change_rate_per_day change_events observed_days cash history history_at? lambda_index seed_credit inlinks "
     "content_checksum? content_round_id? etag? last_modified? last_payload_digest? last_warc_file? "
     "last_warc_record_id? last_warc_date? canonical_url_id? canonical_rules_version manual_priority last_round_id "
-    "request_url? listed_lastmod_at? listed_priority? quality?"
+    "request_url? listed_lastmod_at? listed_priority? quality? text_checksum?"
 )
 
 S, E, L = TableKind.STATE, TableKind.EVENT, TableKind.LEDGER
@@ -85,8 +85,8 @@ _ALL = (
         "last_round_id trap_link_count",
     ),
     _table(
-        "contents", "A distinct content.", S, "rank", "bucket content_checksum",
-        "bucket content_checksum first_url_id first_round_id cluster_id? last_round_id",
+        "contents", "A distinct content.", S, "rank", "bucket identity_checksum",
+        "bucket identity_checksum content_checksum first_url_id first_round_id cluster_id? last_round_id",
     ),
     _table(
         "outlinks", "A page's latest outlinks.", S, "rank", "bucket src_url_id",
@@ -158,8 +158,12 @@ _ALL = (
         "round_id src_url_id? dst_url step filter reject_reason",
     ),
     _table(
-        "content_seen", "A content captured in the round.", E, "dedupe", "round_id content_checksum",
-        "round_id content_checksum representative_url_id captures bands?",
+        "content_seen", "A content captured in the round.", E, "dedupe", "round_id identity_checksum",
+        "round_id identity_checksum content_checksum representative_url_id captures cluster_id?",
+    ),
+    _table(
+        "signatures", "A content's MinHash signature, taken when it was first parsed.", E, "parse", "round_id url_id",
+        "round_id url_id identity_checksum bands signature",
     ),
     _table(
         "discovered", "A link target of the round.", E, "dedupe", "round_id url_id",

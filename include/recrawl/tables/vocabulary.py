@@ -198,6 +198,7 @@ class ChangeVerdict(Vocabulary):
 
     FIRST = "first", "No capture before this one."
     CHANGED = "changed", "The content differs."
+    COSMETIC = "cosmetic", "The bytes differ, the normalised text does not: no change to freshness."
     UNCHANGED = "unchanged", "The content is the same, or the server said so."
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from recrawl.parse.html import parse_html
 from recrawl.parse.metadata import author_and_date
-from recrawl.parse.text import Extractor, language_of_text, main_text, quality, text_checksum
+from recrawl.parse.text import Extractor, language_of_text, main_text, quality
 
 SENTENCES = [
     f"In the year {year} the harbour of town number {year % 17} received {year * 3 % 101} ships."
@@ -48,11 +48,6 @@ def test_extractor_none_extracts_nothing() -> None:
 )
 def test_language(text: str, language: str | None) -> None:
     assert language == language_of_text(text)
-
-
-def test_checksum_ignores_space_and_case_only() -> None:
-    assert text_checksum("Straße  und\nWeg") == text_checksum("strasse und weg ")
-    assert text_checksum("a b") != text_checksum("ab")
 
 
 def test_quality_falls_with_stubs_link_farms_and_repetition() -> None:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 from recrawl.config.model import Parse
+from recrawl.parse import handlers
 from recrawl.parse.capture import Capture, ParsedPage
 from recrawl.parse.handlers import parse_capture
 from recrawl.tables.vocabulary import ParseOutcome
@@ -28,13 +29,16 @@ def parsed(body: bytes, content_type: str) -> ParsedPage:
     return parse_capture(Capture("http://e.test/a", content_type, body, None, 0, "recrawl", True), Parse())
 
 
-@pytest.mark.skipif(find_spec("tinytag") is not None, reason="tinytag is installed")
-def test_without_the_package_there_is_no_handler() -> None:
-    page = parsed(wave(1), "audio/wav")
+def test_without_the_package_there_is_no_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handlers, "find_spec", lambda name: None if name == "tinytag" else find_spec(name))
+    handlers.registry.cache_clear()
+    try:
+        page = parsed(wave(1), "audio/wav")
+    finally:
+        handlers.registry.cache_clear()
     assert (page.handler, page.parse_outcome) == ("none", ParseOutcome.UNSUPPORTED)
 
 
-@pytest.mark.skipif(find_spec("tinytag") is None, reason="needs recrawl[media]")
 def test_duration_and_tags_are_stated() -> None:
     page = parsed(wave(3), "application/octet-stream")
     assert (page.handler, page.parse_outcome, page.title, page.author) == ("media", ParseOutcome.OK, "Silence", "Ann")
@@ -43,7 +47,6 @@ def test_duration_and_tags_are_stated() -> None:
     assert page.metadata["sample_rate_hertz"] == "8000"
 
 
-@pytest.mark.skipif(find_spec("tinytag") is None, reason="needs recrawl[media]")
 @pytest.mark.parametrize("body", [b"\x1aE\xdf\xa3" + bytes(40), b"OggS\0" + bytes(8), b"ID3\x04\0\0\x7f\x7f\x7f\x7f\0"])
 def test_what_has_no_sound_header_states_its_size(body: bytes) -> None:
     page = parsed(body, "video/mp4")

@@ -70,8 +70,8 @@ def closed(crawl: JobCrawl) -> Step:
             row_of_page(VISITED, 11, change_verdict="changed", quality=0.75),
         ],
         links=[
-            _listed(LISTED, "2026-11-29T03:00:00Z", 0.9), _listed(QUIET, "2026-11-20", 0.1),
-            _listed(CLAIMED, "2026-11-30"), _listed(FUTURE, "2030-01-01"),
+            _listed(LISTED, "2026-11-29T03:00:00Z", 0.9), _listed(QUIET, "Fri, 20 Nov 2026 03:00:00 GMT", 0.1),
+            _listed(CLAIMED, "2026-11-30"), _listed(FUTURE, "2030-01-01"), _listed("http://a.test/odd", "yesterday"),
             _listed(VISITED, "2026-11-28T03:00:00+00:00"),
         ],
     )  # fmt: skip
@@ -94,7 +94,8 @@ def test_a_listed_change_brings_the_visit_forward_once(closed: Step) -> None:
 def test_what_is_listed_is_kept(closed: Step) -> None:
     rows = _rows(closed, "listed_lastmod_at", "listed_priority", "quality")
     assert rows["listed"] == (NOW - DAY, 0.9, None)
-    assert rows["quiet"][1:] == (0.1, 0.25)
+    assert rows["quiet"] == (NOW - 10 * DAY, 0.1, 0.25)
+    assert rows["odd"][0] is None
     assert rows["future"][0] is None
     assert rows["visited"][1:] == (None, 0.75)
 

@@ -14,7 +14,7 @@ from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import Rejection, UrlFilters, uncanonical
 from recrawl.urls.keys import url_id
 from recrawl.urls.scope import ScopeSet
-from recrawl.urls.traps import ever_deeper, faceted_links, growing_links
+from recrawl.urls.traps import ever_deeper, faceted_links, growing_links, nested_again_links
 
 #: Characters kept of a rejected link.
 MAX_REJECT_CHARACTERS = 4_096
@@ -25,7 +25,7 @@ _DISOWNED = frozenset({"nofollow", "ugc", "sponsored"})
 
 #: Filter and reason of links that go on from a page's own URL, without and with a query.
 _ENDLESS = (
-    (RejectFilter.EVER_DEEPER, "One of several links that are the name of their page with much more behind it."),
+    (RejectFilter.EVER_DEEPER, "One of several links that only repeat or lengthen the names in their page's path."),
     (RejectFilter.QUERY_EXPLOSION, "One choice more of a faceted search."),
 )
 
@@ -183,11 +183,13 @@ def resolve_links(
 def _endless(page_url: str, found: Sequence[FoundLink], judge: TargetJudge) -> frozenset[str]:
     """Canonical URLs among a page's links that go on from its own URL as only traps do."""
     path, mark, query = page_url.partition("?")
-    if path.endswith("/") if not mark else "&" not in query:
+    if mark and "&" not in query:
         return frozenset()
     near = (judge.canonical(link.url) for link in found if link.url.startswith(path))
     urls = [url for url in near if url is not None]
-    return faceted_links(page_url, urls) if mark else growing_links(page_url, urls)
+    if mark:
+        return faceted_links(page_url, urls)
+    return growing_links(page_url, urls) | nested_again_links(page_url, urls)
 
 
 def _ancestor_links(kept: Sequence[KeptLink], resolver: _Resolver, max_links: int) -> list[KeptLink]:

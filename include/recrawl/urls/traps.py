@@ -26,6 +26,9 @@ FACET_NAMES = 3
 #: Links of one page that continue the last segment of its path by so many characters are a trap.
 GROWING_LINKS = 2
 EVER_LONGER_CHARACTERS = 64
+#: Links of one page to names that its path of so many segments or more holds already are a trap.
+NESTED_AGAIN_LINKS = 2
+NESTED_SEGMENTS = 3
 #: Segments from which on a path that grows by each link is a trap, and not a deep tree.
 EVER_DEEPER_SEGMENTS = 8
 
@@ -118,6 +121,25 @@ def growing_links(page_url: str, urls: Iterable[str]) -> frozenset[str]:
             if end - length >= EVER_LONGER_CHARACTERS:
                 found.add(url)
     return frozenset(found) if len(found) >= GROWING_LINKS else frozenset()
+
+
+def nested_again_links(page_url: str, urls: Iterable[str]) -> frozenset[str]:
+    """The links of a page one folder deeper, by names that its own path holds already, where there are several.
+
+    A site that answers any path offers the same few names on every level: `/deep/a/b` leads to
+    `/deep/a/b/a` and `/deep/a/b/b`. A single one passes: `/blog/2024/12` has a day 12.
+
+    Args:
+        page_url: canonical URL of the page that holds the links, with three path segments or more.
+        urls: canonical URLs of its links.
+    """
+    folder = page_url if page_url.endswith("/") else page_url + "/"
+    own = set(folder.split("/")[3:-1])
+    if "?" in page_url or folder.count("/") < 3 + NESTED_SEGMENTS:
+        return frozenset()
+    length = len(folder)
+    found = {url for url in urls if url.startswith(folder) and url[length:].partition("?")[0].rstrip("/") in own}
+    return frozenset(found) if len(found) >= NESTED_AGAIN_LINKS else frozenset()
 
 
 def faceted_links(page_url: str, urls: Iterable[str]) -> frozenset[str]:

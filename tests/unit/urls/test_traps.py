@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recrawl.config.model import Urls
 from recrawl.tables.vocabulary import RejectFilter
 from recrawl.urls.filters import UrlFilters
-from recrawl.urls.traps import EVER_LONGER_CHARACTERS, faceted_links, growing_links
+from recrawl.urls.traps import EVER_LONGER_CHARACTERS, faceted_links, growing_links, nested_again_links
 from tests.strategies import web_urls
 
 SHOP = "http://e.test/search?page=1&q=shoe"
@@ -54,6 +54,28 @@ def test_only_links_much_longer_than_their_page_grow(page: str, links: list[str]
     for link in growing_links(page, links):
         assert link.startswith(page)
         assert len(link) >= len(page) + EVER_LONGER_CHARACTERS
+
+
+def test_the_same_names_on_every_level_are_a_trap() -> None:
+    page = "http://e.test/deep/a/b"
+    again, new = [f"{page}/a", f"{page}/b/"], [f"{page}/c", f"{page}/a/c", "http://e.test/deep/a"]
+    assert nested_again_links(page, [*again, *new]) == set(again)
+    assert nested_again_links(f"{page}/", [*again, *new]) == set(again)
+    # A month has one day of its own number, and a shallow path says nothing.
+    days = [f"http://e.test/blog/2024/12/{day:02}" for day in range(1, 32)]
+    assert nested_again_links("http://e.test/blog/2024/12", days) == frozenset()
+    assert nested_again_links("http://e.test/a/b", ["http://e.test/a/b/a", "http://e.test/a/b/b"]) == frozenset()
+
+
+def test_a_site_that_answers_any_path_ends_soon() -> None:
+    """Followed without end, three names on every level make 3^n pages."""
+    seen, level = {"http://e.test/deep/a"}, ["http://e.test/deep/a"]
+    for _ in range(12):
+        links = {page: [f"{page}/{name}" for name in "abc"] for page in level}
+        level = [url for page, urls in links.items() for url in set(urls) - nested_again_links(page, urls)]
+        seen.update(level)
+        assert len(level) < 10
+    assert len(seen) < 60
 
 
 def test_choices_of_a_faceted_search_are_a_trap() -> None:

@@ -106,6 +106,7 @@ class Fetch(Section):
     """How the network is used."""
 
     engine: Literal["curl", "requests"] = Field("curl", description="HTTP engine: curl (libcurl's multi interface) or requests.")
+    http_version: Literal["1.1", "2"] = Field("1.1", description="HTTP version: 1.1, whose exact bytes are archived, or 2 where a server agrees to it over TLS (engine curl only; archived in the form of 1.1, with the protocol named).")
     slots: int = Field(0, ge=0, description="Fetch partitions, all in one wave; 0: the cores that Spark has.")
     time_budget_seconds: Seconds = Field(10_800, description="Seconds that the fetch step may take; the rest becomes skips.")
     min_delay_seconds: Seconds = Field(2.0, description="Least gap between the end of an answer and the next request to the host; 0 only for loopback and allowed private ranges.")
@@ -146,6 +147,8 @@ class Fetch(Section):
                 ipaddress.ip_network(text)
             except ValueError as error:
                 raise ValueError(f"allowed_private_ranges: {text!r} is not a CIDR range ({error})") from None
+        if self.http_version == "2" and self.engine == "requests":
+            raise ValueError("the engine requests speaks HTTP/1.1 only; http_version 2 needs the engine curl")
         if self.max_delay_seconds < self.min_delay_seconds:
             raise ValueError("max_delay_seconds must not be less than min_delay_seconds")
         if self.warc_file_bytes < self.publish_bytes:

@@ -24,6 +24,9 @@ _RECEIVE_BYTES = 64 * 1024
 #: CURLOPT_SUPPRESS_CONNECT_HEADERS, which pycurl does not name.
 _SUPPRESS_CONNECT_HEADERS = 265
 
+#: HTTP/2 only where TLS negotiates it (ALPN, RFC 9113, section 3.2); cleartext stays HTTP/1.1.
+_HTTP_VERSIONS = {"1.1": pycurl.CURL_HTTP_VERSION_1_1, "2": pycurl.CURL_HTTP_VERSION_2TLS}
+
 _TLS_ERRORS = frozenset(
     {
         pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_CERTPROBLEM,
@@ -47,7 +50,9 @@ _FAILURES: dict[int, Outcome] = {
     pycurl.E_REMOTE_ACCESS_DENIED: Outcome.FORBIDDEN,
     pycurl.E_LOGIN_DENIED: Outcome.FORBIDDEN,
     pycurl.E_WRITE_ERROR: Outcome.PROTOCOL_ERROR,
-    100: Outcome.PROTOCOL_ERROR,  # CURLE_TOO_LARGE, which pycurl does not name
+    pycurl.E_HTTP2: Outcome.PROTOCOL_ERROR,
+    92: Outcome.PROTOCOL_ERROR,  # CURLE_HTTP2_STREAM, which pycurl does not name
+    100: Outcome.PROTOCOL_ERROR,  # CURLE_TOO_LARGE, neither
 } | dict.fromkeys(_TLS_ERRORS, Outcome.TLS_ERROR)
 
 
@@ -268,7 +273,7 @@ class CurlEngine:
             pycurl.NOSIGNAL: 1,
             pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS | pycurl.PROTO_FTP,
             pycurl.FOLLOWLOCATION: 0,
-            pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
+            pycurl.HTTP_VERSION: _HTTP_VERSIONS[settings.http_version],
             pycurl.HTTP09_ALLOWED: 0,
             pycurl.HTTP_TRANSFER_DECODING: 1,
             pycurl.PATH_AS_IS: 1,

@@ -59,8 +59,10 @@ class EngineAnswer:
             broke off after a whole head is no failure: it is `truncated`.
         detail: what went wrong, for people; empty when nothing did.
         status: the HTTP status; None without one (FTP too).
-        request_head: the request as sent, secrets withheld; empty for FTP.
-        response_head: the last response head as received; empty for FTP.
+        request_head: the request as sent, secrets withheld; empty for FTP. What went as HTTP/2, which has
+            no text, is told in the form of HTTP/1.1.
+        response_head: the last response head as received; empty for FTP. Its status line says HTTP/2
+            where that was spoken.
         body: the entity without transfer coding, content encoding kept.
         truncated: why the body is not whole.
         ip: the address that was connected to.
@@ -91,6 +93,7 @@ class EngineSettings:
     """What an engine needs to know for its life.
 
     Attributes:
+        http_version: "1.1", or "2" to offer HTTP/2 over TLS.
         spool_dir: folder for bodies that do not stay in memory; None: the system's.
     """
 
@@ -103,6 +106,7 @@ class EngineSettings:
     max_connections: int
     verify_tls: bool
     proxy: str = ""
+    http_version: str = "1.1"
     dns_ttl_seconds: float = 3_600
     spool_dir: str | None = None
     common_headers: Mapping[str, str] = field(
@@ -123,6 +127,7 @@ class EngineSettings:
             max_connections=fetch.max_connections,
             verify_tls=fetch.verify_tls,
             proxy=fetch.proxy,
+            http_version=fetch.http_version,
             dns_ttl_seconds=configuration.dns.ttl_seconds,
             spool_dir=spool_dir,
         )

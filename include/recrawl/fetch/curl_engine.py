@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import selectors
 import socket
 import ssl
 from collections.abc import Callable
@@ -14,8 +13,9 @@ import certifi
 import pycurl
 
 from recrawl.clock import Clock
-from recrawl.fetch.body import Body
+from recrawl.fetch.body import Body, ScratchFiles
 from recrawl.fetch.engine import EngineAnswer, EngineRequest, EngineSettings
+from recrawl.fetch.watched_sockets import WatchedSockets
 from recrawl.tables.vocabulary import Outcome, TruncatedReason
 
 #: File descriptors left for everything but connections.
@@ -129,8 +129,9 @@ class CurlEngine:
         self._settings = settings
         self._clock = clock
         self.capacity = raised_connection_limit(settings.max_connections)
-        self._selector = selectors.DefaultSelector()
+        self._sockets = WatchedSockets()
         self._timer_at: float | None = None
+        self._files = ScratchFiles(settings.spool_dir)
         self._active: dict[Any, _Slot] = {}
         self._free: list[_Slot] = []
         self._multi: Any = pycurl.CurlMulti()
@@ -144,7 +145,7 @@ class CurlEngine:
 
     def submit(self, request: EngineRequest) -> None:
         slot = self._free.pop() if self._free else self._new_slot()
-        slot.begin(request, Body(request.max_bytes, self._settings.spool_dir), self._clock.now())
+        slot.begin(request, Body(request.max_bytes, self._files), self._clock.now())
         handle = slot.handle
         handle.setopt(pycurl.URL, request.url.partition("#")[0])
         handle.setopt(pycurl.WRITEFUNCTION, slot.body.write)
@@ -182,17 +183,15 @@ class CurlEngine:
         for slot in self._free:
             slot.handle.close()
         self._free.clear()
+        self._files.close()
         self._multi.close()
-        self._selector.close()
+        self._sockets.close()
 
     def _wait(self, seconds: float) -> None:
         if self._timer_at is not None:
             seconds = min(seconds, max(0.0, self._timer_at - self._clock.monotonic_seconds()))
-        for key, events in self._selector.select(seconds):
-            mask = (pycurl.CSELECT_IN if events & selectors.EVENT_READ else 0) | (
-                pycurl.CSELECT_OUT if events & selectors.EVENT_WRITE else 0
-            )
-            self._multi.socket_action(key.fd, mask)
+        for descriptor, events in self._sockets.ready(seconds):
+            self._multi.socket_action(descriptor, events)
         if self._timer_at is not None and self._clock.monotonic_seconds() >= self._timer_at:
             self._timer_at = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -316,17 +315,7 @@ class CurlEngine:
         return open_socket
 
     def _on_socket(self, what: int, descriptor: int, multi: Any, data: Any) -> None:
-        if what == pycurl.POLL_REMOVE:
-            if descriptor in self._selector.get_map():
-                self._selector.unregister(descriptor)
-            return
-        events = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (
-            selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0
-        )
-        if descriptor in self._selector.get_map():
-            self._selector.modify(descriptor, events)
-        else:
-            self._selector.register(descriptor, events)
+        self._sockets.watch(descriptor, 0 if what == pycurl.POLL_REMOVE else what)
 
     def _on_timer(self, milliseconds: int) -> None:
         self._timer_at = None if milliseconds < 0 else self._clock.monotonic_seconds() + milliseconds / 1000

@@ -39,6 +39,8 @@ def host_name(authority: str) -> str:
 
 def is_literal(name: str) -> bool:
     """Whether `name` is an IP address."""
+    if ":" not in name and not name[-1:].isdigit():  # most names: spared the parser's exception
+        return False
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -37,6 +38,8 @@ _STARTS_A_TURN = 200
 _LONGEST_WAIT_SECONDS = 1.0
 #: How often a doubt about the uplink is looked at.
 _DOUBT_SECONDS = 0.25
+
+_NOT_IN_URLS = re.compile(r"[\x00-\x20]")
 
 _log = logging.getLogger(__name__)
 
@@ -175,7 +178,7 @@ class FetchLoop:
     def _refusal(self, work: PageWork) -> Verdict | None:
         """What is wrong with a URL before any request is made for it."""
         url = work.request_url
-        if "://" not in url or any(character <= " " for character in url):
+        if "://" not in url or _NOT_IN_URLS.search(url):
             return Verdict(Outcome.INVALID_URL, None, "", "The URL can't be requested.")
         problem = self._parts.policy.host_refusal(work.host)
         return None if problem is None else Verdict(Outcome.ADDRESS_REFUSED, None, "", problem)

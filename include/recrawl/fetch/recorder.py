@@ -74,7 +74,8 @@ class Recorder:
         if headers is None and not is_ftp_file:
             return Capture()
         headers = headers or ResponseHeaders(b"")
-        digests = digests_of(answer, headers, max_bytes)
+        whole = answer.body.in_one_piece()
+        digests = digests_of(answer, whole, headers, max_bytes)
         revisit = None if planned is None else _revisit_of(planned, answer, digests)
         payload = digests.payload
         if revisit is not None and revisit.profile == "server-not-modified":
@@ -83,7 +84,7 @@ class Recorder:
         is_direct = not self._fetch.proxy
         content_type = (sniffed_type(None, digests.start) or "") if is_ftp_file else ""
         exchange = exchange_of(
-            answer, payload, answer.truncated, revisit, metadata | timings_of(answer),
+            answer, whole, payload, answer.truncated, revisit, metadata | timings_of(answer),
             answer.ip if is_direct else None, content_type,
         )  # fmt: skip
         place = self._spool.write(exchange, lookup_of(answer) if is_direct else None)

@@ -18,7 +18,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from recrawl.clock import Clock
-from recrawl.fetch.body import Body
+from recrawl.fetch.body import Body, ScratchFiles
 from recrawl.fetch.curl_engine import certificate_file
 from recrawl.fetch.engine import EngineAnswer, EngineRequest, EngineSettings
 from recrawl.fetch.guard import AddressPolicy
@@ -200,6 +200,7 @@ class RequestsEngine:
         self._transfers: set[_Transfer] = set()
         self._watched_at = clock.monotonic_seconds()
         self._session = self._make_session()
+        self._files = ScratchFiles(settings.spool_dir)
         self.in_flight = 0
 
     def submit(self, request: EngineRequest) -> None:
@@ -229,6 +230,7 @@ class RequestsEngine:
             _shut(transfer)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._session.close()
+        self._files.close()
 
     def _make_session(self) -> requests.Session:
         session = requests.Session()
@@ -257,7 +259,7 @@ class RequestsEngine:
         _current.transfer, _current.policy = transfer, self._settings.policy
         _current.clock, _current.max_header_bytes = self._clock, self._settings.max_header_bytes
         now = self._clock.now()
-        body = Body(transfer.request.max_bytes, self._settings.spool_dir)
+        body = Body(transfer.request.max_bytes, self._files)
         answer = EngineAnswer(transfer.request, now, now, body)
         transfer.started_seconds = self._clock.monotonic_seconds()
         try:

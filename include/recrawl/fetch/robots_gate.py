@@ -29,7 +29,7 @@ MAX_ROBOTS_BYTES = MAX_BYTES
 _LEAST_LIFE = timedelta(seconds=60)
 
 #: Of the files held parsed, long and ordinary ones apart, so that a few huge ones can't push all
-#: others out. Rules take some thirty times the bytes of their lines: 130 MB at most.
+#: others out. Rules take some eighteen times the bytes of their lines: 80 MB at most.
 _MAX_LONG_PARSED_BYTES = 2 << 20
 _MAX_PARSED_BYTES = 5 << 19
 _LONG_BYTES = 32 * 1024

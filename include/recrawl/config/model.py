@@ -128,7 +128,7 @@ class Fetch(Section):
     robots_error_ttl_seconds: Seconds = Field(3_600, description="Seconds until an unreachable robots.txt is tried again.")
     robots_tries: PositiveInt = Field(3, description="Times that an unreachable robots.txt is asked for in a round, with back-off between, before its host is denied for now.")
     robots_stale_seconds: Seconds = Field(30 * DAY_SECONDS, description="Seconds that a stored robots.txt may stand in for an unreachable one.")
-    verify_tls: bool = Field(True, description="Refuse invalid certificates.")
+    verify_tls: bool = Field(True, description="Refuse invalid certificates. Where they are accepted, what is wrong with them is told in `fetches.detail` and in the WARC metadata record.")
     proxy: str = Field("", description="Proxy for all requests, e.g. http://127.0.0.1:3128; empty: none.")
     allowed_private_ranges: list[str] = Field([], description="CIDR ranges of private or loopback addresses that may be contacted; metadata addresses never.")
     control_address: str = Field("", pattern=r"^$|^\S+:\d{1,5}$", description="Address and port, e.g. that of the provider's name server, to which a connection is tried when most hosts fail: if it fails too, our own uplink is down. Empty: faults always count against hosts.")
@@ -170,6 +170,7 @@ class Dns(Section):
     servers: list[str] = Field([], description="Name servers as address or address:port; empty: the system's resolver.")
     hosts_file: str = Field("", description="A file in the form of /etc/hosts that is asked first, for staging and intranets.")
     ttl_seconds: Seconds = Field(3_600, description="Seconds that an answer is kept.")
+    tries: PositiveInt = Field(3, description="Times that a page is tried in a round, with back-off between, while name servers fail or don't answer; a name that does not exist is asked for once.")
     negative_ttl_seconds: Seconds = Field(60, description="Seconds that a failure is kept.")
 
 

@@ -149,7 +149,7 @@ def lookup_of(answer: EngineAnswer) -> Lookup | None:
 
 
 def timings_of(answer: EngineAnswer) -> dict[str, str]:
-    """Fields of the metadata record: milliseconds from the start; the first is that of WARC 1.1, 6.6."""
+    """Fields of the metadata record: milliseconds from the start (the first is that of WARC 1.1, 6.6), TLS faults."""
     fields = {"fetchTimeMs": str(round(answer.total_seconds * 1000))}
     for name, seconds in (
         ("dnsTimeMs", answer.dns_seconds),
@@ -158,4 +158,6 @@ def timings_of(answer: EngineAnswer) -> dict[str, str]:
     ):
         if seconds is not None:
             fields[name] = f"{seconds * 1000:.1f}"
+    if answer.tls_problem:
+        fields["invalidCertificate"] = answer.tls_problem
     return fields

@@ -134,6 +134,8 @@ class CurlEngine:
         self._files = ScratchFiles(settings.spool_dir)
         self._active: dict[Any, _Slot] = {}
         self._free: list[_Slot] = []
+        #: Hosts whose certificate is not valid, and why; only where that is accepted.
+        self._invalid: dict[str, str] = {}
         self._multi: Any = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
@@ -160,6 +162,8 @@ class CurlEngine:
             handle.setopt(pycurl.USERPWD, f"{request.username or 'anonymous'}:{request.password or 'anonymous@'}")
         else:
             handle.unsetopt(pycurl.USERPWD)
+        if not self._settings.verify_tls:
+            self._verify(handle, request.host not in self._invalid)
         self._active[handle] = slot
         self._multi.add_handle(handle)
 
@@ -204,8 +208,28 @@ class CurlEngine:
             for handle in done:
                 answers.append(self._answer(handle, 0, ""))
             for handle, code, message in failed:
-                answers.append(self._answer(handle, code, message))
+                if not self._goes_on_unverified(handle, code, message):
+                    answers.append(self._answer(handle, code, message))
         return answers
+
+    def _goes_on_unverified(self, handle: Any, code: int, message: str) -> bool:
+        """Where invalid certificates are accepted: connect once more, and remember what is wrong with this one.
+
+        libcurl tells what is wrong only while it refuses; nothing was asked over the refused connection.
+        """
+        host = self._active[handle].request.host
+        if self._settings.verify_tls or code != pycurl.E_PEER_FAILED_VERIFICATION or host in self._invalid:
+            return False
+        self._invalid[host] = message
+        self._multi.remove_handle(handle)
+        self._verify(handle, False)
+        self._multi.add_handle(handle)
+        return True
+
+    @staticmethod
+    def _verify(handle: Any, verify: bool) -> None:
+        handle.setopt(pycurl.SSL_VERIFYPEER, int(verify))
+        handle.setopt(pycurl.SSL_VERIFYHOST, 2 if verify else 0)
 
     def _answer(self, handle: Any, code: int, message: str) -> EngineAnswer:
         slot = self._active.pop(handle)
@@ -226,6 +250,7 @@ class CurlEngine:
             status=None if is_ftp else (handle.getinfo(pycurl.RESPONSE_CODE) or None),
             request_head=b"" if is_ftp else self._settings.request_head(request),
             response_head=b"" if is_ftp else b"".join(slot.lines),
+            tls_problem=self._invalid.get(request.host, "") if self._invalid else "",
             ip=handle.getinfo(pycurl.PRIMARY_IP) or None,
             dns_seconds=handle.getinfo(pycurl.NAMELOOKUP_TIME) if new_connection else None,
             connect_seconds=handle.getinfo(pycurl.CONNECT_TIME) if new_connection else None,
@@ -288,8 +313,8 @@ class CurlEngine:
             # Not 0: the addresses handed over with a request live in that cache, too.
             pycurl.DNS_CACHE_TIMEOUT: max(1, int(settings.dns_ttl_seconds)),
             pycurl.BUFFERSIZE: _RECEIVE_BYTES,
-            pycurl.SSL_VERIFYPEER: int(settings.verify_tls),
-            pycurl.SSL_VERIFYHOST: 2 if settings.verify_tls else 0,
+            pycurl.SSL_VERIFYPEER: 1,
+            pycurl.SSL_VERIFYHOST: 2,
             pycurl.CAINFO: certificate_file(),
             pycurl.HEADERFUNCTION: slot.on_header,
             pycurl.OPENSOCKETFUNCTION: self._guarded_socket(slot),

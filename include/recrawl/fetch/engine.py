@@ -58,6 +58,7 @@ class EngineAnswer:
         failure: the outcome when the network or the protocol failed, else None. A body that
             broke off after a whole head is no failure: it is `truncated`.
         detail: what went wrong, for people; empty when nothing did.
+        may_pass: the failure was one of name servers, which may answer when asked again.
         status: the HTTP status; None without one (FTP too).
         request_head: the request as sent, secrets withheld; empty for FTP. What went as HTTP/2, which has
             no text, is told in the form of HTTP/1.1.
@@ -65,6 +66,7 @@ class EngineAnswer:
             where that was spoken.
         body: the entity without transfer coding, content encoding kept.
         truncated: why the body is not whole.
+        tls_problem: what is wrong with the server's certificate, where configuration lets that pass; else empty.
         ip: the address that was connected to.
         started_at, ended_at: UTC.
         dns_seconds, connect_seconds, first_byte_seconds, total_seconds: from the start; dns and
@@ -77,10 +79,12 @@ class EngineAnswer:
     body: Body
     failure: Outcome | None = None
     detail: str = ""
+    may_pass: bool = False
     status: int | None = None
     request_head: bytes = b""
     response_head: bytes = b""
     truncated: TruncatedReason | None = None
+    tls_problem: str = ""
     ip: str | None = None
     dns_seconds: float | None = None
     connect_seconds: float | None = None
@@ -93,6 +97,7 @@ class EngineSettings:
     """What an engine needs to know for its life.
 
     Attributes:
+        verify_tls: whether invalid certificates are refused; else they are told of, and accepted.
         http_version: "1.1", or "2" to offer HTTP/2 over TLS.
         spool_dir: folder for bodies that do not stay in memory; None: the system's.
     """

@@ -22,6 +22,7 @@ from recrawl.fetch.parts import PartSpool
 from recrawl.fetch.politeness import HostState, Politeness
 from recrawl.fetch.progress import ProgressFile
 from recrawl.fetch.recorder import Recorder, Tally
+from recrawl.fetch.renewal import Renewal
 from recrawl.fetch.robots_gate import MAX_ROBOTS_BYTES, RobotsGate, Verdict
 from recrawl.fetch.uplink import Fault, Uplink, is_network_failure
 from recrawl.fetch.visits import HostBook
@@ -64,6 +65,7 @@ class LoopParts:
     progress: ProgressFile
     answers: AnswerHandler
     resolver: Resolver
+    renewal: Renewal
 
 
 class FetchLoop:
@@ -301,7 +303,7 @@ class FetchLoop:
         for work in self._politeness.drop(host):
             if isinstance(work, PageWork):
                 self._skip(work, reason)
-            else:
+            elif work.hop or work.attempt > 1:  # of a file that was never asked for, nothing is known
                 self._parts.answers.robots_failed(work, f"the host {host} is not asked any more ({reason.value})")
 
     def _give_back_late(self) -> None:
@@ -323,6 +325,7 @@ class FetchLoop:
 
     def _drain(self, reason: SkipReason) -> None:
         """Start nothing more, wait a little for what is in flight, give back the rest."""
+        self._parts.renewal.stop()
         if reason is not SkipReason.NETWORK_DOWN:
             self._believe()
         until = self._clock.monotonic_seconds() + DRAIN_SECONDS

@@ -95,7 +95,10 @@ class Recorder:
         verdict: Verdict, delay_seconds: float, redirect_url: str | None = None, detail: str = "",
     ) -> None:  # fmt: skip
         """The row of a request that was made."""
-        row = self._row(work, outcome, final, verdict, redirect_url, detail or answer.detail)
+        detail = detail or answer.detail
+        if answer.tls_problem:
+            detail = f"{detail} Certificate accepted though invalid: {answer.tls_problem}".strip()
+        row = self._row(work, outcome, final, verdict, redirect_url, detail)
         headers, digests, place = capture.headers, capture.digests, capture.place
         row |= {
             "status": answer.status,

@@ -101,6 +101,7 @@ class RobotsFetch(NamedTuple):
         failure: the network's failure.
         detail: of the failure.
         redirect_target: where the file was in the end; None: where it was asked for.
+        may_pass: the failure is one that may pass in a moment, though others of its kind don't.
     """
 
     status: int | None
@@ -109,6 +110,7 @@ class RobotsFetch(NamedTuple):
     failure: Outcome | None = None
     detail: str = ""
     redirect_target: str | None = None
+    may_pass: bool = False
 
 
 class _ParsedRules:

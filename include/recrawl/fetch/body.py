@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
 from collections.abc import Iterator
@@ -38,11 +39,15 @@ class ScratchFiles:
     def give_back(self, file: IO[bytes]) -> None:
         """The file is not needed any more."""
         if self._is_closed or len(self._free) >= _MAX_FREE_FILES:
-            file.close()
+            _close(file)
             return
-        file.seek(0)
-        file.truncate()
-        self._free.append(file)
+        try:
+            file.seek(0)
+            file.truncate()
+        except OSError:  # what it still held can't be written
+            _close(file)
+        else:
+            self._free.append(file)
 
     def close(self) -> None:
         """Close the files that are free now, and later those that come back."""
@@ -57,9 +62,14 @@ class Body:
     Args:
         max_bytes: bytes kept; a write that passes it is cut and refused.
         files: where a file comes from once the body does not stay in memory; None: one of its own.
+
+    Attributes:
+        size_bytes: bytes kept.
+        cut: more came than is kept.
+        fault: why the file can't be written: a full disk, which says nothing about the host.
     """
 
-    __slots__ = ("_chunks", "_file", "_files", "_max_bytes", "cut", "size_bytes")
+    __slots__ = ("_chunks", "_file", "_files", "_max_bytes", "cut", "fault", "size_bytes")
 
     def __init__(self, max_bytes: int, files: ScratchFiles | None = None) -> None:
         self._max_bytes = max_bytes
@@ -68,6 +78,7 @@ class Body:
         self._file: IO[bytes] | None = None
         self.size_bytes = 0
         self.cut = False
+        self.fault: OSError | None = None
 
     def write(self, chunk: bytes) -> int:
         """Append; the number of bytes taken, less than given once the cap is passed (libcurl then stops)."""
@@ -76,14 +87,18 @@ class Body:
             self.cut = True
             chunk = chunk[:room_bytes]
         self.size_bytes += len(chunk)
-        if self._file is not None:
-            self._file.write(chunk)
-        else:
+        if self._file is None:
             self._chunks.append(chunk)
-            if self.size_bytes > MEMORY_BYTES:
+        try:
+            if self._file is not None:
+                self._file.write(chunk)
+            elif self.size_bytes > MEMORY_BYTES:
                 self._file = self._files.take() if self._files else tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
                 self._file.writelines(self._chunks)
+                self._file.flush()
                 self._chunks.clear()
+        except OSError as error:
+            self.fault, self.cut = error, True
         return len(chunk) if not self.cut else 0
 
     def in_memory(self) -> bytes | None:
@@ -127,7 +142,13 @@ class Body:
         self._chunks.clear()
         if self._file is not None:
             if self._files is None:
-                self._file.close()
+                _close(self._file)
             else:
                 self._files.give_back(self._file)
             self._file = None
+
+
+def _close(file: IO[bytes]) -> None:
+    # A full disk refuses what is still buffered; nobody reads it any more.
+    with contextlib.suppress(OSError):
+        file.close()

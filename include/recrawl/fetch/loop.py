@@ -95,7 +95,7 @@ class FetchLoop:
 
         Raises:
             PartitionLostError: a newer attempt took the partition over.
-            WarcError, StorageError: captures can't be stored.
+            WarcError, StorageError, OSError: captures can't be stored.
         """
         try:
             if self._parts.control.is_stopped():
@@ -218,6 +218,14 @@ class FetchLoop:
     # -- answers -----------------------------------------------------------------------
 
     def _handle(self, answers: list[EngineAnswer]) -> None:
+        try:
+            self._settle_or_doubt(answers)
+        except BaseException:
+            for answer in answers:
+                answer.body.close()
+            raise
+
+    def _settle_or_doubt(self, answers: list[EngineAnswer]) -> None:
         if not self._uplink.is_watched:
             for answer in answers:
                 self._settle(answer)
@@ -235,6 +243,8 @@ class FetchLoop:
 
     def _settle(self, answer: EngineAnswer) -> None:
         """An answer that counts."""
+        if answer.body.fault is not None:
+            raise answer.body.fault
         work = answer.request.work
         assert isinstance(work, PageWork | RobotsWork)
         self._asking.pop(id(work), None)

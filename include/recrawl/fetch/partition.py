@@ -8,6 +8,7 @@ from random import Random
 
 from recrawl.clock import Clock
 from recrawl.config.model import Configuration
+from recrawl.errors import StorageError
 from recrawl.fetch.answers import AnswerHandler
 from recrawl.fetch.back_queues import QueueRoom
 from recrawl.fetch.control import Control
@@ -159,6 +160,12 @@ class _Attempt:
             if self._politeness.queued:
                 self._fetch()
             self._spool.publish()
+        except OSError as error:
+            self._spool.abandon()
+            raise StorageError(
+                f"The spool folder {self._folder} can't be written: {error.strerror or error}.",
+                "Give it room, then run fetch again: it goes on from what was stored.",
+            ) from error
         except BaseException:
             self._spool.abandon()
             raise

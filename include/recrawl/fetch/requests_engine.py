@@ -233,6 +233,9 @@ class RequestsEngine:
             _shut(transfer)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._session.close()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._answers.get_nowait().body.close()
         self._files.close()
 
     def _make_session(self) -> requests.Session:

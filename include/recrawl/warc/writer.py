@@ -156,6 +156,13 @@ class PartWriter:
         except OSError as error:
             raise self._unwritable(error) from None
 
+    def abandon(self) -> None:
+        """Close the file as it is; `salvage` makes it whole. Raises WarcError when buffered bytes can't be written."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._unwritable(error) from None
+
     def close(self) -> PartSummary:
         """Finish the file and wait until it is on the disk."""
         try:

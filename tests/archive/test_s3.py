@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from deltalake import write_deltalake
 
 from recrawl.asking.reader import Reader
 from recrawl.asking.verify import verify
@@ -18,13 +17,11 @@ from recrawl.cli.main import main
 from recrawl.config.load import load_configuration
 from recrawl.config.model import Configuration, Storage
 from recrawl.errors import StorageError
-from recrawl.fetch.journal import parse_time
 from recrawl.rounds import warc_folder
 from recrawl.storage import Store
-from recrawl.tables.catalog import TABLES, TABLES_FOLDER
 from tests.archive.s3_server import S3Server
-from tests.fetch.crawl import FAST, ROUND_ID, fetch, plan_of, rows, settled_once, task_of
-from tests.unit.asking.small_crawl import rows_of
+from tests.archive.tables import write_tables
+from tests.fetch.crawl import FAST, ROUND_ID, fetch, plan_of, settled_once, task_of
 from tests.web import MisbehavingWeb
 
 
@@ -130,23 +127,6 @@ def _settings(storage: Storage, folder: Path, web: MisbehavingWeb) -> Configurat
     return load_configuration(environment={}, overrides=overrides)
 
 
-def _write_tables(store: Store, settings: Configuration) -> None:
-    """The tables of the round as its steps would write them, as far as a verification reads them."""
-    for table in ("fetches", "warc_files", "host_visits", "robots"):
-        times = [column.name for column in TABLES[table].columns if column.type == "TIMESTAMP"]
-        found = [
-            {**row, **{name: parse_time(row[name]) for name in times if row[name] is not None}}
-            for row in rows(settings, table)
-        ]
-        _write(store, table, found)
-    _write(store, "rounds", [{"round_number": 1, "round_id": ROUND_ID, "round_state": "closed"}])
-
-
-def _write(store: Store, table: str, found: list[dict[str, Any]]) -> None:
-    address = store.uri(f"{TABLES_FOLDER}/{table}")
-    write_deltalake(address, rows_of(table, found), storage_options=store.delta_options(), mode="append")
-
-
 def test_a_partition_publishes_there_and_everything_reads_it_back(
     store: Store, server: S3Server, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -164,7 +144,7 @@ def test_a_partition_publishes_there_and_everything_reads_it_back(
         warc_file.replace(".warc.gz", ending) for ending in (".warc.gz", ".cdxj", ".journal.jsonl")
     )
 
-    _write_tables(store, settings)
+    write_tables(store, settings)
     reader = Reader(store)
     counted = reader.query("SELECT count(*) AS n FROM crawl.fetches WHERE final").to_pylist()
     assert counted == [{"n": 8}]

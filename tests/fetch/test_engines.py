@@ -322,17 +322,20 @@ def test_a_self_signed_certificate(
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
+    received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
         def serve() -> None:
-            connection, _ = server.accept()
-            try:
-                with context.wrap_socket(connection, server_side=True) as secured:
-                    secured.recv(65_536)
-                    secured.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-            except OSError:
-                connection.close()  # the client would not have the certificate
+            # Where it is accepted, it is refused first: only so is it known what is wrong.
+            for _ in range(1 if verify else 2):
+                connection, _ = server.accept()
+                try:
+                    with context.wrap_socket(connection, server_side=True) as secured:
+                        received.append(secured.recv(65_536))
+                        secured.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                except OSError:
+                    connection.close()  # the client would not have the certificate
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -340,6 +343,8 @@ def test_a_self_signed_certificate(
         (answer,) = ask(make(verify_tls=verify), request)
         thread.join()
     assert (answer.failure, answer.status) == (failure, status)
+    assert bool(answer.tls_problem) == (not verify)
+    assert len([data for data in received if data]) == (0 if verify else 1)
 
 
 def test_curl_drops_what_is_in_flight_when_closed(web: MisbehavingWeb) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -13,8 +15,9 @@ import pytest
 from recrawl.clock import SystemClock
 from recrawl.config.load import load_configuration
 from recrawl.config.model import Configuration
-from recrawl.fetch.partition import run_partition
-from tests.fetch.crawl import FAST, logged, plan_of, rows, task_of
+from recrawl.fetch.partition import KnownHost, StoredRobots, run_partition
+from recrawl.tables.vocabulary import RobotsOutcome
+from tests.fetch.crawl import FAST, fetch, logged, plan_of, rows, settled_once, task_of
 from tests.web import MisbehavingWeb
 
 
@@ -23,6 +26,8 @@ class NameServer:
 
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
+        #: How many more times a name is answered with SERVFAIL (negative: always).
+        self.failing: dict[str, int] = {}
         self.queries: list[str] = []
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
@@ -52,6 +57,9 @@ class NameServer:
         name, is_a = ".".join(labels).lower(), question[-4:-2] == b"\0\1"
         if is_a:
             self.queries.append(name)
+        if is_a and self.failing.get(name):
+            self.failing[name] -= 1
+            return query[:2] + b"\x81\x82\0\1\0\0\0\0\0\0" + question
         addresses = self.names.get(name, "").split()
         if not addresses:
             return query[:2] + b"\x81\x83\0\1\0\0\0\0\0\0" + question
@@ -133,3 +141,65 @@ def test_of_a_mixed_answer_only_the_allowed_address_is_contacted(
         assert len(logged(web, 2)) == 2
     found = {row["host"].partition(":")[0]: (row["outcome"], row["ip"]) for row in rows(settings, "fetches")}
     assert found == {"mixed.test": ("ok", "127.0.0.1"), "worse.test": ("address_refused", None)}
+
+
+def test_a_name_server_that_fails_is_asked_again_within_the_round(tmp_path: Path, name_server: NameServer) -> None:
+    settings = settings_for(tmp_path, name_server)
+    # Each look-up that fails is three queries at most: once ahead, then for each try of robots.txt.
+    name_server.failing = {"a.test": 4}
+    with MisbehavingWeb(["a.test"]) as web:
+        plan = plan_of([web.url("a.test", "/page/1.html"), web.url("missing.test", "/page/1.html")])
+        run_partition(task_of(settings), plan, SystemClock(), Random(1))
+    outcomes = {row["host"].partition(":")[0]: row["outcome"] for row in rows(settings, "fetches")}
+    assert outcomes == {"a.test": "ok", "missing.test": "dns_error"}
+    assert settled_once(settings, plan)
+    assert name_server.failing == {"a.test": 0}
+    files = {row["host"].partition(":")[0]: row["robots_outcome"] for row in rows(settings, "robots")}
+    assert files == {"a.test": "allow_all", "missing.test": "unreachable"}
+
+
+def test_a_page_whose_name_server_fails_has_a_row_for_each_try(tmp_path: Path, name_server: NameServer) -> None:
+    settings = settings_for(tmp_path, name_server)
+    name_server.failing = {"a.test": -1}
+    now = datetime.now(UTC)
+    with MisbehavingWeb(["a.test"]) as web:
+        plan = plan_of([web.url("a.test", "/page/1.html")])
+        known = StoredRobots(RobotsOutcome.ALLOW_ALL, None, None, now + timedelta(hours=1), now)
+        fetch(task_of(settings), plan, [KnownHost(plan[0].host, None, (("http", known),))])
+        assert web.log == []
+    tries = [(row["attempt"], row["hop"], row["outcome"], row["final"]) for row in rows(settings, "fetches")]
+    assert tries == [(1, 0, "dns_error", False), (2, 0, "dns_error", False), (3, 0, "dns_error", True)]
+    assert settled_once(settings, plan)
+
+
+def test_names_and_robots_files_are_renewed_before_content(tmp_path: Path, name_server: NameServer) -> None:
+    hosts = [f"h{number}.test" for number in range(30)]
+    with MisbehavingWeb(hosts) as web:
+        name_server.names |= dict.fromkeys(hosts, "127.0.0.1")
+        settings = load_configuration(
+            environment={},
+            overrides={
+                "storage": {"root": str(tmp_path)},
+                "fetch": FAST | {"ip_gap_seconds": 0.04, "min_delay_seconds": 0.04, "latency_factor": 0},
+                "dns": {"servers": [name_server.address]},
+            },
+        )
+        plan = plan_of(web.url(host, f"/page/{number}.html") for host in hosts for number in (1, 2))
+        now = datetime.now(UTC)
+        fresh = StoredRobots(RobotsOutcome.ALLOW_ALL, None, None, now + timedelta(hours=1), now)
+        expired = StoredRobots(RobotsOutcome.ALLOW_ALL, None, None, now - timedelta(hours=1), now - timedelta(days=2))
+        known = [
+            KnownHost(f"{host}:{web.port}", None, (("http", fresh if number < 3 else expired),))
+            for number, host in enumerate(hosts)
+        ]
+        fetch(task_of(settings), plan, known)
+        log = logged(web, 27 + 60)
+    assert settled_once(settings, plan)
+    asked = [hit.path == "/robots.txt" for hit in log]
+    assert sum(asked) == 27
+    # Hosts whose file is fresh are not blocked by it, but all others' files go before content.
+    assert sum(not is_robots for is_robots in asked[: asked.index(True) + 27]) <= 3 * 2
+    assert sorted(name_server.queries) == sorted(hosts)
+    # All of one address: also first contacts keep its gap, because the names were known before.
+    gaps = [after.started_seconds - before.ended_seconds for before, after in pairwise(log)]
+    assert min(gaps) >= 0.03

@@ -13,6 +13,7 @@ import pytest
 
 from recrawl.fetch.work import PlannedUrl
 from recrawl.warc.check import check_warc
+from tests.archive.hostile import Archive
 from tests.fetch.certificates import Authority
 from tests.fetch.crawl import configuration, fetch, plan_of, rows, settled_once, task_of
 
@@ -99,3 +100,14 @@ def test_configuration_may_accept_them(plan: list[PlannedUrl], tmp_path: Path, e
     fetch(task_of(settings), plan)
     assert {row["outcome"] for row in rows(settings, "fetches")} == {"ok"}
     assert settled_once(settings, plan)
+    details = {row["host"].partition(":")[0]: row["detail"] or "" for row in rows(settings, "fetches")}
+    assert details["good.test"] == ""
+    for host, word in (("expired.test", "expired"), ("selfsigned.test", "self"), ("foreign.test", "match")):
+        assert details[host].startswith("Certificate accepted though invalid: ")
+        assert word in details[host] or "another.test" in details[host]
+    told = {
+        record.url.split("/")[2].partition(":")[0]: record.fields.get("invalidCertificate", "")
+        for record in Archive(settings).records()
+        if record.type == "metadata"
+    }
+    assert [bool(told[host]) for host in HOSTS] == [False, True, True, True]

@@ -106,6 +106,7 @@ class Fetch(Section):
     """How the network is used."""
 
     engine: Literal["curl", "requests"] = Field("curl", description="HTTP engine: curl (libcurl's multi interface) or requests.")
+    http_version: Literal["1.1", "2"] = Field("1.1", description="HTTP version: 1.1, whose exact bytes are archived, or 2 where a server agrees to it over TLS (engine curl only; archived in the form of 1.1, with the protocol named).")
     slots: int = Field(0, ge=0, description="Fetch partitions, all in one wave; 0: the cores that Spark has.")
     time_budget_seconds: Seconds = Field(10_800, description="Seconds that the fetch step may take; the rest becomes skips.")
     min_delay_seconds: Seconds = Field(2.0, description="Least gap between the end of an answer and the next request to the host; 0 only for loopback and allowed private ranges.")
@@ -127,7 +128,7 @@ class Fetch(Section):
     robots_error_ttl_seconds: Seconds = Field(3_600, description="Seconds until an unreachable robots.txt is tried again.")
     robots_tries: PositiveInt = Field(3, description="Times that an unreachable robots.txt is asked for in a round, with back-off between, before its host is denied for now.")
     robots_stale_seconds: Seconds = Field(30 * DAY_SECONDS, description="Seconds that a stored robots.txt may stand in for an unreachable one.")
-    verify_tls: bool = Field(True, description="Refuse invalid certificates.")
+    verify_tls: bool = Field(True, description="Refuse invalid certificates. Where they are accepted, what is wrong with them is told in `fetches.detail` and in the WARC metadata record.")
     proxy: str = Field("", description="Proxy for all requests, e.g. http://127.0.0.1:3128; empty: none.")
     allowed_private_ranges: list[str] = Field([], description="CIDR ranges of private or loopback addresses that may be contacted; metadata addresses never.")
     control_address: str = Field("", pattern=r"^$|^\S+:\d{1,5}$", description="Address and port, e.g. that of the provider's name server, to which a connection is tried when most hosts fail: if it fails too, our own uplink is down. Empty: faults always count against hosts.")
@@ -146,6 +147,8 @@ class Fetch(Section):
                 ipaddress.ip_network(text)
             except ValueError as error:
                 raise ValueError(f"allowed_private_ranges: {text!r} is not a CIDR range ({error})") from None
+        if self.http_version == "2" and self.engine == "requests":
+            raise ValueError("the engine requests speaks HTTP/1.1 only; http_version 2 needs the engine curl")
         if self.max_delay_seconds < self.min_delay_seconds:
             raise ValueError("max_delay_seconds must not be less than min_delay_seconds")
         if self.warc_file_bytes < self.publish_bytes:
@@ -167,6 +170,7 @@ class Dns(Section):
     servers: list[str] = Field([], description="Name servers as address or address:port; empty: the system's resolver.")
     hosts_file: str = Field("", description="A file in the form of /etc/hosts that is asked first, for staging and intranets.")
     ttl_seconds: Seconds = Field(3_600, description="Seconds that an answer is kept.")
+    tries: PositiveInt = Field(3, description="Times that a page is tried in a round, with back-off between, while name servers fail or don't answer; a name that does not exist is asked for once.")
     negative_ttl_seconds: Seconds = Field(60, description="Seconds that a failure is kept.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from recrawl.clock import Clock
 from recrawl.fetch.capture import decoded_body, outcome_of
@@ -36,6 +37,7 @@ class AnswerHandler:
     Args:
         enrol: prepares a host before its first request.
         robots_tries: how often an unreachable robots.txt is asked for.
+        dns_tries: how often a page is tried whose name the name servers fail to resolve.
 
     Attributes:
         is_closing: the task ends; hosts that wait for a robots.txt are not released any more.
@@ -44,10 +46,11 @@ class AnswerHandler:
     def __init__(
         self, round_id: str, clock: Clock, policy: AddressPolicy, politeness: Politeness[Work], gate: RobotsGate,
         book: HostBook, recorder: Recorder, redirects: Redirects, tally: Tally, enrol: Callable[[str], None],
-        robots_tries: int,
+        robots_tries: int, dns_tries: int,
     ) -> None:  # fmt: skip
         self._enrol = enrol
         self._robots_tries = robots_tries
+        self._dns_tries = dns_tries
         self._round_id = round_id
         self._clock = clock
         self._policy = policy
@@ -140,6 +143,8 @@ class AnswerHandler:
             outcome, redirect_url, follow, detail = self._redirects.next_hop(work, location)
         elif outcome is Outcome.INVALID_URL and answer.status is not None:
             detail = "A redirect without Location."
+        elif answer.may_pass and work.attempt < self._dns_tries and not self.is_closing:
+            follow = replace(work, attempt=work.attempt + 1)
         self._recorder.answered(
             work, answer, capture, outcome, final=follow is None, verdict=verdict, delay_seconds=delay_seconds,
             redirect_url=redirect_url, detail=detail,
@@ -170,7 +175,7 @@ class AnswerHandler:
         body = decoded_body(answer, headers or ResponseHeaders(b""), MAX_ROBOTS_BYTES) if has_body else b""
         target = answer.request.url if work.hop else None
         detail = detail if status is None else ""
-        fetch = RobotsFetch(status, body, answer.ended_at, failure, detail, target)
+        fetch = RobotsFetch(status, body, answer.ended_at, failure, detail, target, answer.may_pass)
         if not self._asks_again(work, fetch):
             self._accept(work.key, fetch)
 
@@ -196,7 +201,7 @@ class AnswerHandler:
             self.is_closing
             or work.attempt >= self._robots_tries
             or robots_outcome(fetch.status) is not RobotsOutcome.UNREACHABLE
-            or fetch.failure in (Outcome.DNS_ERROR, Outcome.ADDRESS_REFUSED)
+            or (fetch.failure in (Outcome.DNS_ERROR, Outcome.ADDRESS_REFUSED) and not fetch.may_pass)
             or self._gate.can_stand_in(work.key, fetch.fetched_at)
             or self._redirects.closed_reason(host)
         ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,7 +11,8 @@ from recrawl.fetch.engine import EngineAnswer
 from recrawl.fetch.heads import ResponseHeaders
 from recrawl.mime import sniff
 from recrawl.tables.vocabulary import Outcome, TruncatedReason
-from recrawl.warc.decoding import StreamDecoder
+from recrawl.warc.decoding import StreamDecoder, decode_whole
+from recrawl.warc.digests import labelled_sha1
 from recrawl.warc.records import Exchange, Lookup, RevisitOf
 
 #: The sniffing table of the WHATWG looks at this many bytes.
@@ -59,9 +59,18 @@ def outcome_of(answer: EngineAnswer, has_location: bool) -> Outcome:
     return Outcome.SERVER_ERROR if 500 <= status < 600 else Outcome.PROTOCOL_ERROR
 
 
-def digests_of(answer: EngineAnswer, headers: ResponseHeaders, max_bytes: int) -> Digests:
-    """Read the body once: digest of what was sent, checksum and length of what it decodes to."""
+def digests_of(answer: EngineAnswer, whole: bytes | None, headers: ResponseHeaders, max_bytes: int) -> Digests:
+    """Read the body once: digest of what was sent, checksum and length of what it decodes to.
+
+    Args:
+        whole: the body where it is at hand in one piece.
+    """
     encodings = headers.encodings()
+    if whole is not None:
+        content = decode_whole(encodings, whole, max_bytes) if encodings else whole
+        if content is not None:
+            payload = hashlib.sha1(whole, usedforsecurity=False)
+            return _digests(payload, hashlib.sha256(content), len(content), content[:_SNIFF_BYTES], False)
     payload = hashlib.sha1(usedforsecurity=False)
     decoded = hashlib.sha256()
     decoder = StreamDecoder(encodings, max_bytes) if encodings else None
@@ -75,12 +84,16 @@ def digests_of(answer: EngineAnswer, headers: ResponseHeaders, max_bytes: int) -
         decoded_bytes += len(piece)
         if len(start) < _SNIFF_BYTES:
             start += piece[: _SNIFF_BYTES - len(start)]
+    return _digests(payload, decoded, decoded_bytes, start, decoder is not None and decoder.cut)
+
+
+def _digests(payload: hashlib._Hash, decoded: hashlib._Hash, decoded_bytes: int, start: bytes, is_cut: bool) -> Digests:
     return Digests(
-        "sha1:" + base64.b32encode(payload.digest()).decode("ascii"),
+        labelled_sha1(payload),
         int.from_bytes(decoded.digest()[:8], "big", signed=True),
         decoded_bytes,
         start,
-        decoder is not None and decoder.cut,
+        is_cut,
     )
 
 
@@ -97,6 +110,7 @@ def sniffed_type(content_type: str | None, start: bytes) -> str | None:
 
 def exchange_of(
     answer: EngineAnswer,
+    whole: bytes | None,
     payload_digest: str,
     truncated: TruncatedReason | None,
     revisit: RevisitOf | None,
@@ -105,7 +119,6 @@ def exchange_of(
     content_type: str,
 ) -> Exchange:
     """The WARC exchange of an answer that has a response head (or came by FTP, which has no heads)."""
-    whole = answer.body.in_memory()
     return Exchange(
         url=answer.request.url,
         started_at=answer.started_at,
@@ -136,7 +149,7 @@ def lookup_of(answer: EngineAnswer) -> Lookup | None:
 
 
 def timings_of(answer: EngineAnswer) -> dict[str, str]:
-    """Fields of the metadata record: milliseconds from the start; the first is that of WARC 1.1, 6.6."""
+    """Fields of the metadata record: milliseconds from the start (the first is that of WARC 1.1, 6.6), TLS faults."""
     fields = {"fetchTimeMs": str(round(answer.total_seconds * 1000))}
     for name, seconds in (
         ("dnsTimeMs", answer.dns_seconds),
@@ -145,4 +158,6 @@ def timings_of(answer: EngineAnswer) -> dict[str, str]:
     ):
         if seconds is not None:
             fields[name] = f"{seconds * 1000:.1f}"
+    if answer.tls_problem:
+        fields["invalidCertificate"] = answer.tls_problem
     return fields

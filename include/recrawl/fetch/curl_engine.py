@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import selectors
 import socket
 import ssl
 from collections.abc import Callable
@@ -14,8 +13,9 @@ import certifi
 import pycurl
 
 from recrawl.clock import Clock
-from recrawl.fetch.body import Body
+from recrawl.fetch.body import Body, ScratchFiles
 from recrawl.fetch.engine import EngineAnswer, EngineRequest, EngineSettings
+from recrawl.fetch.watched_sockets import WatchedSockets
 from recrawl.tables.vocabulary import Outcome, TruncatedReason
 
 #: File descriptors left for everything but connections.
@@ -23,6 +23,9 @@ _RESERVED_DESCRIPTORS = 256
 _RECEIVE_BYTES = 64 * 1024
 #: CURLOPT_SUPPRESS_CONNECT_HEADERS, which pycurl does not name.
 _SUPPRESS_CONNECT_HEADERS = 265
+
+#: HTTP/2 only where TLS negotiates it (ALPN, RFC 9113, section 3.2); cleartext stays HTTP/1.1.
+_HTTP_VERSIONS = {"1.1": pycurl.CURL_HTTP_VERSION_1_1, "2": pycurl.CURL_HTTP_VERSION_2TLS}
 
 _TLS_ERRORS = frozenset(
     {
@@ -47,7 +50,9 @@ _FAILURES: dict[int, Outcome] = {
     pycurl.E_REMOTE_ACCESS_DENIED: Outcome.FORBIDDEN,
     pycurl.E_LOGIN_DENIED: Outcome.FORBIDDEN,
     pycurl.E_WRITE_ERROR: Outcome.PROTOCOL_ERROR,
-    100: Outcome.PROTOCOL_ERROR,  # CURLE_TOO_LARGE, which pycurl does not name
+    pycurl.E_HTTP2: Outcome.PROTOCOL_ERROR,
+    92: Outcome.PROTOCOL_ERROR,  # CURLE_HTTP2_STREAM, which pycurl does not name
+    100: Outcome.PROTOCOL_ERROR,  # CURLE_TOO_LARGE, neither
 } | dict.fromkeys(_TLS_ERRORS, Outcome.TLS_ERROR)
 
 
@@ -124,10 +129,13 @@ class CurlEngine:
         self._settings = settings
         self._clock = clock
         self.capacity = raised_connection_limit(settings.max_connections)
-        self._selector = selectors.DefaultSelector()
+        self._sockets = WatchedSockets()
         self._timer_at: float | None = None
+        self._files = ScratchFiles(settings.spool_dir)
         self._active: dict[Any, _Slot] = {}
         self._free: list[_Slot] = []
+        #: Hosts whose certificate is not valid, and why; only where that is accepted.
+        self._invalid: dict[str, str] = {}
         self._multi: Any = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
@@ -139,7 +147,7 @@ class CurlEngine:
 
     def submit(self, request: EngineRequest) -> None:
         slot = self._free.pop() if self._free else self._new_slot()
-        slot.begin(request, Body(request.max_bytes, self._settings.spool_dir), self._clock.now())
+        slot.begin(request, Body(request.max_bytes, self._files), self._clock.now())
         handle = slot.handle
         handle.setopt(pycurl.URL, request.url.partition("#")[0])
         handle.setopt(pycurl.WRITEFUNCTION, slot.body.write)
@@ -154,6 +162,8 @@ class CurlEngine:
             handle.setopt(pycurl.USERPWD, f"{request.username or 'anonymous'}:{request.password or 'anonymous@'}")
         else:
             handle.unsetopt(pycurl.USERPWD)
+        if not self._settings.verify_tls:
+            self._verify(handle, request.host not in self._invalid)
         self._active[handle] = slot
         self._multi.add_handle(handle)
 
@@ -177,17 +187,15 @@ class CurlEngine:
         for slot in self._free:
             slot.handle.close()
         self._free.clear()
+        self._files.close()
         self._multi.close()
-        self._selector.close()
+        self._sockets.close()
 
     def _wait(self, seconds: float) -> None:
         if self._timer_at is not None:
             seconds = min(seconds, max(0.0, self._timer_at - self._clock.monotonic_seconds()))
-        for key, events in self._selector.select(seconds):
-            mask = (pycurl.CSELECT_IN if events & selectors.EVENT_READ else 0) | (
-                pycurl.CSELECT_OUT if events & selectors.EVENT_WRITE else 0
-            )
-            self._multi.socket_action(key.fd, mask)
+        for descriptor, events in self._sockets.ready(seconds):
+            self._multi.socket_action(descriptor, events)
         if self._timer_at is not None and self._clock.monotonic_seconds() >= self._timer_at:
             self._timer_at = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -200,8 +208,28 @@ class CurlEngine:
             for handle in done:
                 answers.append(self._answer(handle, 0, ""))
             for handle, code, message in failed:
-                answers.append(self._answer(handle, code, message))
+                if not self._goes_on_unverified(handle, code, message):
+                    answers.append(self._answer(handle, code, message))
         return answers
+
+    def _goes_on_unverified(self, handle: Any, code: int, message: str) -> bool:
+        """Where invalid certificates are accepted: connect once more, and remember what is wrong with this one.
+
+        libcurl tells what is wrong only while it refuses; nothing was asked over the refused connection.
+        """
+        host = self._active[handle].request.host
+        if self._settings.verify_tls or code != pycurl.E_PEER_FAILED_VERIFICATION or host in self._invalid:
+            return False
+        self._invalid[host] = message
+        self._multi.remove_handle(handle)
+        self._verify(handle, False)
+        self._multi.add_handle(handle)
+        return True
+
+    @staticmethod
+    def _verify(handle: Any, verify: bool) -> None:
+        handle.setopt(pycurl.SSL_VERIFYPEER, int(verify))
+        handle.setopt(pycurl.SSL_VERIFYHOST, 2 if verify else 0)
 
     def _answer(self, handle: Any, code: int, message: str) -> EngineAnswer:
         slot = self._active.pop(handle)
@@ -222,6 +250,7 @@ class CurlEngine:
             status=None if is_ftp else (handle.getinfo(pycurl.RESPONSE_CODE) or None),
             request_head=b"" if is_ftp else self._settings.request_head(request),
             response_head=b"" if is_ftp else b"".join(slot.lines),
+            tls_problem=self._invalid.get(request.host, "") if self._invalid else "",
             ip=handle.getinfo(pycurl.PRIMARY_IP) or None,
             dns_seconds=handle.getinfo(pycurl.NAMELOOKUP_TIME) if new_connection else None,
             connect_seconds=handle.getinfo(pycurl.CONNECT_TIME) if new_connection else None,
@@ -268,7 +297,7 @@ class CurlEngine:
             pycurl.NOSIGNAL: 1,
             pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS | pycurl.PROTO_FTP,
             pycurl.FOLLOWLOCATION: 0,
-            pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
+            pycurl.HTTP_VERSION: _HTTP_VERSIONS[settings.http_version],
             pycurl.HTTP09_ALLOWED: 0,
             pycurl.HTTP_TRANSFER_DECODING: 1,
             pycurl.PATH_AS_IS: 1,
@@ -284,8 +313,8 @@ class CurlEngine:
             # Not 0: the addresses handed over with a request live in that cache, too.
             pycurl.DNS_CACHE_TIMEOUT: max(1, int(settings.dns_ttl_seconds)),
             pycurl.BUFFERSIZE: _RECEIVE_BYTES,
-            pycurl.SSL_VERIFYPEER: int(settings.verify_tls),
-            pycurl.SSL_VERIFYHOST: 2 if settings.verify_tls else 0,
+            pycurl.SSL_VERIFYPEER: 1,
+            pycurl.SSL_VERIFYHOST: 2,
             pycurl.CAINFO: certificate_file(),
             pycurl.HEADERFUNCTION: slot.on_header,
             pycurl.OPENSOCKETFUNCTION: self._guarded_socket(slot),
@@ -311,17 +340,7 @@ class CurlEngine:
         return open_socket
 
     def _on_socket(self, what: int, descriptor: int, multi: Any, data: Any) -> None:
-        if what == pycurl.POLL_REMOVE:
-            if descriptor in self._selector.get_map():
-                self._selector.unregister(descriptor)
-            return
-        events = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (
-            selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0
-        )
-        if descriptor in self._selector.get_map():
-            self._selector.modify(descriptor, events)
-        else:
-            self._selector.register(descriptor, events)
+        self._sockets.watch(descriptor, 0 if what == pycurl.POLL_REMOVE else what)
 
     def _on_timer(self, milliseconds: int) -> None:
         self._timer_at = None if milliseconds < 0 else self._clock.monotonic_seconds() + milliseconds / 1000

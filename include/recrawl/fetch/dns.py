@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import queue
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pycares
 
@@ -28,6 +29,8 @@ _QUERY_TRIES = 2
 #: How often look-ups in progress are looked at; c-ares answers from a thread of its own.
 _LOOK_SECONDS = 0.01
 _MAX_CACHED_NAMES = 200_000
+#: Names that a task asks its name servers for at the same time, ahead of requests.
+_MAX_LOOKUPS_AHEAD = 64
 
 
 def host_name(authority: str) -> str:
@@ -39,6 +42,8 @@ def host_name(authority: str) -> str:
 
 def is_literal(name: str) -> bool:
     """Whether `name` is an IP address."""
+    if ":" not in name and not name[-1:].isdigit():  # most names: spared the parser's exception
+        return False
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -70,10 +75,31 @@ def read_hosts_file(path: str) -> dict[str, tuple[str, ...]]:
     return names
 
 
+class Resolved(NamedTuple):
+    """What a name resolved to.
+
+    Attributes:
+        problem: why it has no addresses. Neither addresses nor a problem: the system's resolver is to be asked.
+        may_pass: the servers failed or did not answer; asked again, they may.
+    """
+
+    addresses: tuple[str, ...]
+    problem: str = ""
+    may_pass: bool = False
+
+
+#: Failures of name servers, not of names: a name that does not exist (NXDOMAIN) is no such.
+_MAY_PASS = frozenset(
+    {
+        pycares.errno.ARES_ESERVFAIL, pycares.errno.ARES_EREFUSED, pycares.errno.ARES_EBADRESP,
+        pycares.errno.ARES_ECONNREFUSED, pycares.errno.ARES_ETIMEOUT,
+    }
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class _Cached:
-    addresses: tuple[str, ...]
-    problem: str
+    resolved: Resolved
     expires_seconds: float
 
 
@@ -92,22 +118,18 @@ class Resolver:
                 servers=list(settings.servers), timeout=_QUERY_TIMEOUT_SECONDS, tries=_QUERY_TRIES, lookups="b"
             )
 
-    def known(self, name: str) -> tuple[tuple[str, ...], str] | None:
-        """(addresses, problem) where the answer is at hand.
-
-        Neither addresses nor a problem means that the system's resolver is to be asked; None that
-        `look_up` has to be.
-        """
+    def known(self, name: str) -> Resolved | None:
+        """The answer where it is at hand; None: `look_up` has to be called."""
         if is_literal(name):
-            return (name,), ""
+            return Resolved((name,))
         if addresses := self._hosts.get(name):
-            return addresses, ""
+            return Resolved(addresses)
         if self._channel is None:
-            return (), ""
+            return Resolved(())
         cached = self._cache.get(name)
         if cached is None or cached.expires_seconds <= self._clock.monotonic_seconds():
             return None
-        return cached.addresses, cached.problem
+        return cached.resolved
 
     def look_up(self, name: str) -> None:
         """Ask the name servers; `answered` tells when `known` has the answer."""
@@ -118,19 +140,19 @@ class Resolver:
 
         self._channel.getaddrinfo(name, None, callback=on_answer)
 
-    def answered(self) -> list[tuple[str, tuple[str, ...], str]]:
-        """(name, addresses, problem) of the look-ups that ended since the last call."""
-        found: list[tuple[str, tuple[str, ...], str]] = []
+    def answered(self) -> list[tuple[str, Resolved]]:
+        """The look-ups that ended since the last call, by name."""
+        found: list[tuple[str, Resolved]] = []
         while True:
             try:
                 name, result, error = self._answers.get_nowait()
             except queue.Empty:
                 return found
-            found.append((name, *self._remember(name, result, error)))
+            found.append((name, self._remember(name, result, error)))
 
     def forget_failures(self) -> None:
         """Drop what did not resolve, so that it is asked for again."""
-        self._cache = {name: cached for name, cached in self._cache.items() if cached.addresses}
+        self._cache = {name: cached for name, cached in self._cache.items() if cached.resolved.addresses}
 
     def close(self) -> None:
         """End the channel's thread; look-ups in progress are dropped."""
@@ -138,21 +160,22 @@ class Resolver:
             self._channel.close()
             self._channel = None
 
-    def _remember(self, name: str, result: Any, error: int | None) -> tuple[tuple[str, ...], str]:
+    def _remember(self, name: str, result: Any, error: int | None) -> Resolved:
         addresses: tuple[str, ...] = ()
-        problem = ""
-        seconds = self._settings.ttl_seconds
         if error is None and result is not None:
             raw = dict.fromkeys(node.addr[0] for node in result.nodes)
             addresses = tuple(address.decode() if isinstance(address, bytes) else address for address in raw)
-        if not addresses:
+        if addresses:
+            resolved, seconds = Resolved(addresses), self._settings.ttl_seconds
+        else:
             reason = str(pycares.errno.strerror(error)) if error else "no addresses"
-            problem = f"{name} does not resolve: {reason}."
-            seconds = self._settings.negative_ttl_seconds
+            resolved = Resolved((), f"{name} does not resolve: {reason}.", error in _MAY_PASS)
+            # What may pass is asked again each time.
+            seconds = 0.0 if resolved.may_pass else self._settings.negative_ttl_seconds
         if len(self._cache) >= _MAX_CACHED_NAMES:
             self._cache.clear()
-        self._cache[name] = _Cached(addresses, problem, self._clock.monotonic_seconds() + seconds)
-        return addresses, problem
+        self._cache[name] = _Cached(resolved, self._clock.monotonic_seconds() + seconds)
+        return resolved
 
 
 class ResolvingEngine:
@@ -165,10 +188,15 @@ class ResolvingEngine:
         self._waiting: dict[str, list[tuple[EngineRequest, float]]] = {}
         self._failed: list[EngineAnswer] = []
         self._lookup_seconds: dict[int, float] = {}
+        #: Names to be looked up ahead of requests, and those that are.
+        self._ahead: deque[str] = deque()
+        self._asked_ahead: set[str] = set()
+        self._on_name: Callable[[str], None] = lambda name: None
 
     @property
     def in_flight(self) -> int:
-        return self._inner.in_flight + len(self._failed) + sum(map(len, self._waiting.values()))
+        requests = self._inner.in_flight + len(self._failed) + sum(map(len, self._waiting.values()))
+        return requests + len(self._asked_ahead) + bool(self._ahead)
 
     @property
     def capacity(self) -> int:
@@ -178,52 +206,84 @@ class ResolvingEngine:
         name = host_name(request.host)
         known = self._resolver.known(name)
         if known is not None:
-            self._go_on(request, *known)
+            self._go_on(request, known)
             return
         waiting = self._waiting.setdefault(name, [])
         waiting.append((request, self._clock.monotonic_seconds()))
-        if len(waiting) == 1:
+        if len(waiting) == 1 and name not in self._asked_ahead:
             self._resolver.look_up(name)
+
+    def look_up_ahead(self, names: Iterable[str], on_name: Callable[[str], None]) -> None:
+        """Resolve names before anything is asked of their hosts, some at a time.
+
+        Args:
+            on_name: called by `poll` when one is resolved, or could not be.
+        """
+        self._ahead.extend(names)
+        self._on_name = on_name
+
+    def forget_ahead(self) -> None:
+        """Look nothing more up ahead."""
+        self._ahead.clear()
+        self._asked_ahead.clear()
 
     def poll(self, timeout_seconds: float) -> list[EngineAnswer]:
         deadline = self._clock.monotonic_seconds() + timeout_seconds
         while True:
-            self._take_answers()
+            self._start_ahead()
+            has_news = self._take_answers()
             if self._failed:
                 answers, self._failed = self._failed, []
                 return answers
             left_seconds = deadline - self._clock.monotonic_seconds()
-            answers = self._inner.poll(min(left_seconds, _LOOK_SECONDS) if self._waiting else max(0.0, left_seconds))
+            is_looking_up = bool(self._waiting or self._asked_ahead)
+            patience_seconds = min(left_seconds, _LOOK_SECONDS) if is_looking_up else max(0.0, left_seconds)
+            answers = self._inner.poll(0.0 if has_news else patience_seconds)
             for answer in answers:
                 answer.dns_seconds = self._lookup_seconds.pop(id(answer.request), answer.dns_seconds)
-            if answers or left_seconds <= 0 or not self._waiting:
+            if answers or has_news or left_seconds <= 0 or not is_looking_up:
                 return answers
 
     def close(self) -> None:
         self._waiting.clear()
+        self.forget_ahead()
         self._resolver.close()
         self._inner.close()
 
-    def _take_answers(self) -> None:
+    def _start_ahead(self) -> None:
+        most = max(1, min(_MAX_LOOKUPS_AHEAD, self.capacity // 2))
+        while self._ahead and len(self._asked_ahead) < most:
+            name = self._ahead.popleft()
+            self._asked_ahead.add(name)
+            if name not in self._waiting:
+                self._resolver.look_up(name)
+
+    def _take_answers(self) -> bool:
+        """Go on with what waited for a name; whether a name that was looked up ahead is known now."""
+        has_news = False
         # What was just answered is used, even where it may not be kept for a moment (a lifetime of 0).
-        for name, addresses, problem in self._resolver.answered():
+        for name, resolved in self._resolver.answered():
+            if name in self._asked_ahead:
+                self._asked_ahead.discard(name)
+                self._on_name(name)
+                has_news = True
             for request, since_seconds in self._waiting.pop(name, []):
                 seconds = self._clock.monotonic_seconds() - since_seconds
-                if addresses:
+                if resolved.addresses:
                     self._lookup_seconds[id(request)] = seconds
-                self._go_on(request, addresses, problem, waited_seconds=seconds)
+                self._go_on(request, resolved, waited_seconds=seconds)
+        return has_news
 
-    def _go_on(
-        self, request: EngineRequest, addresses: tuple[str, ...], problem: str, waited_seconds: float = 0.0
-    ) -> None:
-        if problem:
+    def _go_on(self, request: EngineRequest, resolved: Resolved, waited_seconds: float = 0.0) -> None:
+        if resolved.problem:
             now = self._clock.now()
             self._failed.append(
                 EngineAnswer(
                     request=request, started_at=now - timedelta(seconds=waited_seconds), ended_at=now,
-                    body=Body(0), failure=Outcome.DNS_ERROR, detail=problem, total_seconds=waited_seconds,
+                    body=Body(0), failure=Outcome.DNS_ERROR, detail=resolved.problem, may_pass=resolved.may_pass,
+                    total_seconds=waited_seconds,
                 )
             )  # fmt: skip
             return
-        request.addresses = addresses
+        request.addresses = resolved.addresses
         self._inner.submit(request)

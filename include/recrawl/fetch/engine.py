@@ -58,11 +58,15 @@ class EngineAnswer:
         failure: the outcome when the network or the protocol failed, else None. A body that
             broke off after a whole head is no failure: it is `truncated`.
         detail: what went wrong, for people; empty when nothing did.
+        may_pass: the failure was one of name servers, which may answer when asked again.
         status: the HTTP status; None without one (FTP too).
-        request_head: the request as sent, secrets withheld; empty for FTP.
-        response_head: the last response head as received; empty for FTP.
+        request_head: the request as sent, secrets withheld; empty for FTP. What went as HTTP/2, which has
+            no text, is told in the form of HTTP/1.1.
+        response_head: the last response head as received; empty for FTP. Its status line says HTTP/2
+            where that was spoken.
         body: the entity without transfer coding, content encoding kept.
         truncated: why the body is not whole.
+        tls_problem: what is wrong with the server's certificate, where configuration lets that pass; else empty.
         ip: the address that was connected to.
         started_at, ended_at: UTC.
         dns_seconds, connect_seconds, first_byte_seconds, total_seconds: from the start; dns and
@@ -75,10 +79,12 @@ class EngineAnswer:
     body: Body
     failure: Outcome | None = None
     detail: str = ""
+    may_pass: bool = False
     status: int | None = None
     request_head: bytes = b""
     response_head: bytes = b""
     truncated: TruncatedReason | None = None
+    tls_problem: str = ""
     ip: str | None = None
     dns_seconds: float | None = None
     connect_seconds: float | None = None
@@ -91,6 +97,8 @@ class EngineSettings:
     """What an engine needs to know for its life.
 
     Attributes:
+        verify_tls: whether invalid certificates are refused; else they are told of, and accepted.
+        http_version: "1.1", or "2" to offer HTTP/2 over TLS.
         spool_dir: folder for bodies that do not stay in memory; None: the system's.
     """
 
@@ -103,6 +111,7 @@ class EngineSettings:
     max_connections: int
     verify_tls: bool
     proxy: str = ""
+    http_version: str = "1.1"
     dns_ttl_seconds: float = 3_600
     spool_dir: str | None = None
     common_headers: Mapping[str, str] = field(
@@ -123,6 +132,7 @@ class EngineSettings:
             max_connections=fetch.max_connections,
             verify_tls=fetch.verify_tls,
             proxy=fetch.proxy,
+            http_version=fetch.http_version,
             dns_ttl_seconds=configuration.dns.ttl_seconds,
             spool_dir=spool_dir,
         )

@@ -43,7 +43,9 @@ class SchemeRouter:
         self._ftp.close()
 
 
-def make_engine(configuration: Configuration, clock: Clock, spool_dir: str | None, resolver: Resolver) -> Engine:
+def make_engine(
+    configuration: Configuration, clock: Clock, spool_dir: str | None, resolver: Resolver
+) -> ResolvingEngine:
     """The engine of `fetch.engine`, behind the resolver. Raises ConfigurationError for a bad hosts file."""
     settings = EngineSettings.of(configuration, spool_dir)
     engine: Engine = CurlEngine(settings, clock)

@@ -50,6 +50,7 @@ class AddressPolicy:
         self._has_contact = has_contact
         self.is_proxied = proxied
         self._remembered: dict[str, str | None] = {}
+        self._remembered_private: dict[str, bool] = {}
 
     @classmethod
     def of(cls, configuration: Configuration) -> AddressPolicy:
@@ -80,8 +81,16 @@ class AddressPolicy:
 
     def is_allowed_private(self, address: str | None) -> bool:
         """Whether `address` lies in a range that configuration allows by name."""
-        parsed = _parsed(address) if address else None
-        return parsed is not None and self._is_allowed(parsed)
+        if not address:
+            return False
+        try:
+            return self._remembered_private[address]
+        except KeyError:
+            if len(self._remembered_private) >= _MAX_REMEMBERED:
+                self._remembered_private.clear()
+            parsed = _parsed(address)
+            answer = self._remembered_private[address] = parsed is not None and self._is_allowed(parsed)
+            return answer
 
     def _is_allowed(self, address: IPAddress) -> bool:
         return any(address.version == network.version and address in network for network in self._allowed)

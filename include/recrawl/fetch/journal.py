@@ -17,6 +17,9 @@ from recrawl.storage import Store
 
 Row = dict[str, Any]
 
+#: One encoder for all lines: to make it costs as much as a short line.
+_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
 WARC_SUFFIX = ".warc.gz"
 CDXJ_SUFFIX = ".cdxj"
 JOURNAL_SUFFIX = ".journal.jsonl"
@@ -62,7 +65,7 @@ def parse_time(text: str) -> datetime:
 
 def encode_line(table: str, row: Mapping[str, Any]) -> bytes:
     """One journal line."""
-    return json.dumps({"table": table, "row": row}, separators=(",", ":")).encode("ascii") + b"\n"
+    return _encoded({"table": table, "row": row}).encode("ascii") + b"\n"
 
 
 def decode_lines(data: bytes) -> Iterator[tuple[str, Row]]:

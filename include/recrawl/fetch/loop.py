@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,6 +22,7 @@ from recrawl.fetch.parts import PartSpool
 from recrawl.fetch.politeness import HostState, Politeness
 from recrawl.fetch.progress import ProgressFile
 from recrawl.fetch.recorder import Recorder, Tally
+from recrawl.fetch.renewal import Renewal
 from recrawl.fetch.robots_gate import MAX_ROBOTS_BYTES, RobotsGate, Verdict
 from recrawl.fetch.uplink import Fault, Uplink, is_network_failure
 from recrawl.fetch.visits import HostBook
@@ -37,6 +39,8 @@ _STARTS_A_TURN = 200
 _LONGEST_WAIT_SECONDS = 1.0
 #: How often a doubt about the uplink is looked at.
 _DOUBT_SECONDS = 0.25
+
+_NOT_IN_URLS = re.compile(r"[\x00-\x20]")
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +65,7 @@ class LoopParts:
     progress: ProgressFile
     answers: AnswerHandler
     resolver: Resolver
+    renewal: Renewal
 
 
 class FetchLoop:
@@ -90,7 +95,7 @@ class FetchLoop:
 
         Raises:
             PartitionLostError: a newer attempt took the partition over.
-            WarcError, StorageError: captures can't be stored.
+            WarcError, StorageError, OSError: captures can't be stored.
         """
         try:
             if self._parts.control.is_stopped():
@@ -175,7 +180,7 @@ class FetchLoop:
     def _refusal(self, work: PageWork) -> Verdict | None:
         """What is wrong with a URL before any request is made for it."""
         url = work.request_url
-        if "://" not in url or any(character <= " " for character in url):
+        if "://" not in url or _NOT_IN_URLS.search(url):
             return Verdict(Outcome.INVALID_URL, None, "", "The URL can't be requested.")
         problem = self._parts.policy.host_refusal(work.host)
         return None if problem is None else Verdict(Outcome.ADDRESS_REFUSED, None, "", problem)
@@ -213,6 +218,14 @@ class FetchLoop:
     # -- answers -----------------------------------------------------------------------
 
     def _handle(self, answers: list[EngineAnswer]) -> None:
+        try:
+            self._settle_or_doubt(answers)
+        except BaseException:
+            for answer in answers:
+                answer.body.close()
+            raise
+
+    def _settle_or_doubt(self, answers: list[EngineAnswer]) -> None:
         if not self._uplink.is_watched:
             for answer in answers:
                 self._settle(answer)
@@ -230,6 +243,8 @@ class FetchLoop:
 
     def _settle(self, answer: EngineAnswer) -> None:
         """An answer that counts."""
+        if answer.body.fault is not None:
+            raise answer.body.fault
         work = answer.request.work
         assert isinstance(work, PageWork | RobotsWork)
         self._asking.pop(id(work), None)
@@ -298,7 +313,7 @@ class FetchLoop:
         for work in self._politeness.drop(host):
             if isinstance(work, PageWork):
                 self._skip(work, reason)
-            else:
+            elif work.hop or work.attempt > 1:  # of a file that was never asked for, nothing is known
                 self._parts.answers.robots_failed(work, f"the host {host} is not asked any more ({reason.value})")
 
     def _give_back_late(self) -> None:
@@ -320,6 +335,7 @@ class FetchLoop:
 
     def _drain(self, reason: SkipReason) -> None:
         """Start nothing more, wait a little for what is in flight, give back the rest."""
+        self._parts.renewal.stop()
         if reason is not SkipReason.NETWORK_DOWN:
             self._believe()
         until = self._clock.monotonic_seconds() + DRAIN_SECONDS

@@ -8,6 +8,7 @@ from random import Random
 
 from recrawl.clock import Clock
 from recrawl.config.model import Configuration
+from recrawl.errors import StorageError
 from recrawl.fetch.answers import AnswerHandler
 from recrawl.fetch.back_queues import QueueRoom
 from recrawl.fetch.control import Control
@@ -23,7 +24,8 @@ from recrawl.fetch.politeness import Politeness
 from recrawl.fetch.progress import ProgressFile
 from recrawl.fetch.recorder import Recorder, Tally
 from recrawl.fetch.redirects import Redirects
-from recrawl.fetch.robots_gate import RobotsGate, StoredRobots
+from recrawl.fetch.renewal import Renewal
+from recrawl.fetch.robots_gate import RobotsGate, RobotsKey, StoredRobots
 from recrawl.fetch.salvage import salvage_spool
 from recrawl.fetch.spill import SpillFile
 from recrawl.fetch.visits import HostBook
@@ -146,6 +148,8 @@ class _Attempt:
         self._planned: set[int] = set()
         self._claimed: set[int] = set(self._history.fetched)
         self._domains: set[str] = set()
+        #: Whose robots.txt files the plan needs, in its order.
+        self._robots_keys: dict[RobotsKey, None] = {}
         self._folder = folder
 
     def run(self, plan: Iterable[PlanItem]) -> tuple[Tally, list[str]]:
@@ -156,6 +160,12 @@ class _Attempt:
             if self._politeness.queued:
                 self._fetch()
             self._spool.publish()
+        except OSError as error:
+            self._spool.abandon()
+            raise StorageError(
+                f"The spool folder {self._folder} can't be written: {error.strerror or error}.",
+                "Give it room, then run fetch again: it goes on from what was stored.",
+            ) from error
         except BaseException:
             self._spool.abandon()
             raise
@@ -175,16 +185,18 @@ class _Attempt:
         )  # fmt: skip
         answers = AnswerHandler(
             task.round_id, clock, self._policy, self._politeness, self._gate, self._book, self._recorder, redirects,
-            self._tally, self._enrol, configuration.fetch.robots_tries,
+            self._tally, self._enrol, configuration.fetch.robots_tries, configuration.dns.tries,
         )  # fmt: skip
         engine = make_engine(configuration, clock, str(self._folder), self._resolver)
+        renewal = Renewal(engine, self._resolver, self._politeness, self._gate, self._policy, clock)
         progress = ProgressFile(self._store, task.round_id, task.partition, clock)
         parts = LoopParts(
             configuration, clock, task.deadline, engine, self._policy, self._politeness, self._gate, self._book,
             self._spool, self._recorder, self._tally, self._control, self._ownership, progress, answers,
-            self._resolver,
+            self._resolver, renewal,
         )  # fmt: skip
         try:
+            renewal.begin(self._robots_keys)
             FetchLoop(parts).run()
         finally:
             engine.close()
@@ -240,6 +252,7 @@ class _Attempt:
         if hop_row is None or not hop_row["redirect_url"]:
             attempt = 1 + self._history.tries.get(planned.url_id, 0)
             work = PageWork(planned, attempt, 0, planned.url_id, planned.url, planned.request_url, planned.host)
+            self._robots_keys[work.robots_key] = None
             waiting.append((not_before, work))
             return
         # An earlier attempt published the redirect but not what it led to.
@@ -266,8 +279,8 @@ class _Attempt:
         self._enrolled.add(host)
         state = self._politeness.host(host)
         known = self._resolver.known(host_name(host)) if not self._policy.is_proxied else None
-        if known is not None and known[0]:
-            state.ip = known[0][0]
+        if known is not None and known.addresses:
+            state.ip = known.addresses[0]
         record = self._hosts.get(host)
         if record is not None:
             state.crawl_delay_seconds = record.crawl_delay_seconds

@@ -8,6 +8,7 @@ file, in the spool only, tells how far both files belong together: its last line
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -18,6 +19,7 @@ from typing import IO
 
 from recrawl.clock import Clock
 from recrawl.config.model import Configuration, Fetch
+from recrawl.errors import WarcError
 from recrawl.fetch.journal import (
     CDXJ_SUFFIX,
     JOURNAL_SUFFIX,
@@ -213,11 +215,14 @@ class PartSpool:
 
     def abandon(self) -> None:
         """Close files without publishing; the next attempt salvages what was flushed."""
+        # A disk that is full refuses the last bytes once more; the fault is told already.
         if self._writer is not None:
-            self._writer.close()
+            with contextlib.suppress(WarcError):
+                self._writer.abandon()
             self._writer = None
         if self._journal is not None:
-            self._journal.close()
+            with contextlib.suppress(OSError):
+                self._journal.close()
             self._journal = None
 
     def _path(self, suffix: str) -> Path:

@@ -95,6 +95,8 @@ class Politeness(Generic[T]):
         self._hosts: dict[str, HostState[T]] = {}
         self._addresses: dict[str, _Address] = {}
         # (time, tie, kind host or address, name, stamp); stale entries are recognised by their stamp.
+        # What is urgent has a heap of its own, so that it goes first among what may go.
+        self._urgent: list[tuple[float, int, bool, str, int]] = []
         self._heap: list[tuple[float, int, bool, str, int]] = []
         self._ticket = 0
         self.queued = 0
@@ -178,21 +180,23 @@ class Politeness(Generic[T]):
 
     def pop(self, now: float) -> tuple[HostState[T], T] | None:
         """The next item that may start now; its host is in flight from here on."""
-        while self._heap and self._heap[0][0] <= now:
-            _, _, is_host, name, stamp = heapq.heappop(self._heap)
-            state = self._ready_host(name, stamp, now) if is_host else self._waiting_host(name, now)
-            if state is None:
-                continue
-            state.in_flight = True
-            if self._delays.has_ip_gap(state.ip):
-                self._addresses[state.ip or ""].busy_with = state.name
-            self.queued -= 1
-            return state, state.urgent.popleft() if state.urgent else state.queue.pop()
+        for heap in (self._urgent, self._heap):
+            while heap and heap[0][0] <= now:
+                _, _, is_host, name, stamp = heapq.heappop(heap)
+                state = self._ready_host(name, stamp, now) if is_host else self._waiting_host(name, now)
+                if state is None:
+                    continue
+                state.in_flight = True
+                if self._delays.has_ip_gap(state.ip):
+                    self._addresses[state.ip or ""].busy_with = state.name
+                self.queued -= 1
+                return state, state.urgent.popleft() if state.urgent else state.queue.pop()
         return None
 
     def wake_at(self) -> float | None:
         """When `pop` may next have something; None when only an answer can change that."""
-        return self._heap[0][0] if self._heap else None
+        heads = [heap[0][0] for heap in (self._urgent, self._heap) if heap]
+        return min(heads) if heads else None
 
     def put_back(self, state: HostState[T]) -> None:
         """The popped item needed no request after all: the host may be asked as if it had not been popped."""
@@ -249,11 +253,13 @@ class Politeness(Generic[T]):
         at = state.ready_at()
         if at is not None:
             state.stamp += 1
-            self._enter(at, True, state.name, state.stamp)
+            self._enter(self._urgent if state.urgent else self._heap, at, True, state.name, state.stamp)
 
-    def _enter(self, at: float, is_host: bool, name: str, stamp: int) -> None:
+    def _enter(
+        self, heap: list[tuple[float, int, bool, str, int]], at: float, is_host: bool, name: str, stamp: int
+    ) -> None:
         self._ticket += 1
-        heapq.heappush(self._heap, (at, self._ticket, is_host, name, stamp))
+        heapq.heappush(heap, (at, self._ticket, is_host, name, stamp))
 
     def _ready_host(self, name: str, stamp: int, now: float) -> HostState[T] | None:
         """The host of a heap entry if it may start now; sent to wait for its address if that is taken."""
@@ -290,7 +296,7 @@ class Politeness(Generic[T]):
     def _arm(self, ip: str, address: _Address) -> None:
         if address.busy_with is None and address.waiting and not address.is_armed:
             address.is_armed = True
-            self._enter(address.free_at, False, ip, 0)
+            self._enter(self._heap, address.free_at, False, ip, 0)
 
     def _leave_address(self, state: HostState[T], ended_at: float | None, answered_ip: str | None = None) -> None:
         """Free the address that the host was using, and remember the gap on the one that answered."""

@@ -74,7 +74,8 @@ class Recorder:
         if headers is None and not is_ftp_file:
             return Capture()
         headers = headers or ResponseHeaders(b"")
-        digests = digests_of(answer, headers, max_bytes)
+        whole = answer.body.in_one_piece()
+        digests = digests_of(answer, whole, headers, max_bytes)
         revisit = None if planned is None else _revisit_of(planned, answer, digests)
         payload = digests.payload
         if revisit is not None and revisit.profile == "server-not-modified":
@@ -83,7 +84,7 @@ class Recorder:
         is_direct = not self._fetch.proxy
         content_type = (sniffed_type(None, digests.start) or "") if is_ftp_file else ""
         exchange = exchange_of(
-            answer, payload, answer.truncated, revisit, metadata | timings_of(answer),
+            answer, whole, payload, answer.truncated, revisit, metadata | timings_of(answer),
             answer.ip if is_direct else None, content_type,
         )  # fmt: skip
         place = self._spool.write(exchange, lookup_of(answer) if is_direct else None)
@@ -94,7 +95,10 @@ class Recorder:
         verdict: Verdict, delay_seconds: float, redirect_url: str | None = None, detail: str = "",
     ) -> None:  # fmt: skip
         """The row of a request that was made."""
-        row = self._row(work, outcome, final, verdict, redirect_url, detail or answer.detail)
+        detail = detail or answer.detail
+        if answer.tls_problem:
+            detail = f"{detail} Certificate accepted though invalid: {answer.tls_problem}".strip()
+        row = self._row(work, outcome, final, verdict, redirect_url, detail)
         headers, digests, place = capture.headers, capture.digests, capture.place
         row |= {
             "status": answer.status,

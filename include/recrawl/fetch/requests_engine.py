@@ -7,6 +7,7 @@ import queue
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPException
 from http.client import HTTPResponse as PlainResponse
 from typing import Any
@@ -18,7 +19,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from recrawl.clock import Clock
-from recrawl.fetch.body import Body
+from recrawl.fetch.body import Body, ScratchFiles
 from recrawl.fetch.curl_engine import certificate_file
 from recrawl.fetch.engine import EngineAnswer, EngineRequest, EngineSettings
 from recrawl.fetch.guard import AddressPolicy
@@ -200,6 +201,9 @@ class RequestsEngine:
         self._transfers: set[_Transfer] = set()
         self._watched_at = clock.monotonic_seconds()
         self._session = self._make_session()
+        self._files = ScratchFiles(settings.spool_dir)
+        #: Hosts whose certificate is not valid, and why; only where that is accepted.
+        self._invalid: dict[str, str] = {}
         self.in_flight = 0
 
     def submit(self, request: EngineRequest) -> None:
@@ -229,6 +233,10 @@ class RequestsEngine:
             _shut(transfer)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._session.close()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._answers.get_nowait().body.close()
+        self._files.close()
 
     def _make_session(self) -> requests.Session:
         session = requests.Session()
@@ -257,7 +265,7 @@ class RequestsEngine:
         _current.transfer, _current.policy = transfer, self._settings.policy
         _current.clock, _current.max_header_bytes = self._clock, self._settings.max_header_bytes
         now = self._clock.now()
-        body = Body(transfer.request.max_bytes, self._settings.spool_dir)
+        body = Body(transfer.request.max_bytes, self._files)
         answer = EngineAnswer(transfer.request, now, now, body)
         transfer.started_seconds = self._clock.monotonic_seconds()
         try:
@@ -281,6 +289,24 @@ class RequestsEngine:
         answer.request_head = self._settings.request_head(transfer.request)
         answer.response_head = b"".join(transfer.head) if answer.status else b""
 
+    def _send(self, prepared: requests.PreparedRequest, host: str, answer: EngineAnswer) -> requests.Response:
+        """The response, its body unread; an invalid certificate is told of and accepted where that may be."""
+        settings = self._settings
+        # The adapter itself: a session would keep cookies and prepare the next hop of a redirect.
+        send = partial(
+            self._session.get_adapter(prepared.url or "").send, prepared, stream=True,
+            timeout=(settings.connect_timeout_seconds, settings.read_timeout_seconds), proxies=self._session.proxies,
+        )  # fmt: skip
+        if host not in self._invalid:
+            try:
+                return send(verify=certificate_file())
+            except requests.exceptions.SSLError as error:
+                if settings.verify_tls:
+                    raise
+                self._invalid[host] = str(error)[:500]
+        answer.tls_problem = self._invalid[host]
+        return send(verify=False)
+
     def _exchange(self, transfer: _Transfer, answer: EngineAnswer) -> None:
         settings, request = self._settings, transfer.request
         prepared = requests.Request("GET", request.url.partition("#")[0]).prepare()
@@ -288,13 +314,7 @@ class RequestsEngine:
         # As http.client writes them: Host first, then ours in our order.
         prepared.headers.clear()
         prepared.headers.update([("Host", request.host), *settings.sent_headers(request)])
-        # The adapter itself: a session would keep cookies and prepare the next hop of a redirect.
-        response = self._session.get_adapter(request.url).send(
-            prepared, stream=True,
-            timeout=(settings.connect_timeout_seconds, settings.read_timeout_seconds),
-            verify=certificate_file() if settings.verify_tls else False,
-            proxies=self._session.proxies,
-        )  # fmt: skip
+        response = self._send(prepared, request.host, answer)
         if not transfer.head or transfer.head[-1] not in (b"\r\n", b"\n"):
             response.close()
             raise ConnectionResetError("The connection was closed inside the response head.")

@@ -29,7 +29,7 @@ MAX_ROBOTS_BYTES = MAX_BYTES
 _LEAST_LIFE = timedelta(seconds=60)
 
 #: Of the files held parsed, long and ordinary ones apart, so that a few huge ones can't push all
-#: others out. Rules take some thirty times the bytes of their lines: 130 MB at most.
+#: others out. Rules take some eighteen times the bytes of their lines: 80 MB at most.
 _MAX_LONG_PARSED_BYTES = 2 << 20
 _MAX_PARSED_BYTES = 5 << 19
 _LONG_BYTES = 32 * 1024
@@ -101,6 +101,7 @@ class RobotsFetch(NamedTuple):
         failure: the network's failure.
         detail: of the failure.
         redirect_target: where the file was in the end; None: where it was asked for.
+        may_pass: the failure is one that may pass in a moment, though others of its kind don't.
     """
 
     status: int | None
@@ -109,6 +110,7 @@ class RobotsFetch(NamedTuple):
     failure: Outcome | None = None
     detail: str = ""
     redirect_target: str | None = None
+    may_pass: bool = False
 
 
 class _ParsedRules:

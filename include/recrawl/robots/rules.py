@@ -37,8 +37,10 @@ class RobotsRules:
         self.crawl_delay_seconds = crawl_delay_seconds
         self.sitemaps = sitemaps
         self._protego = _protego_of(lines)
-        patterns = [_Pattern.of(line) for line in lines]
-        self._patterns = sorted(patterns, key=lambda pattern: len(pattern.normal), reverse=True)
+        patterns = sorted(map(_Pattern.of, lines), key=lambda pattern: len(pattern.normal), reverse=True)
+        # By what they say, each side as one text: objects would take seven times the memory, and a task keeps
+        # thousands of files.
+        self._packed = tuple("\n".join(p.packed() for p in patterns if p.allow == allow) for allow in (False, True))
 
     @classmethod
     def parse(cls, body: bytes | str, agent: str) -> Self:
@@ -60,8 +62,10 @@ class RobotsRules:
         allowed = self.allows(url)
         path = _normal_path(url)
         if path != "/robots.txt":
-            for pattern in self._patterns:
-                if pattern.allow == allowed and pattern.matches(path):
+            packed = self._packed[allowed]
+            for line in packed.split("\n") if packed else ():
+                pattern = _Pattern.unpacked(line, allowed)
+                if pattern.matches(path):
                     return RobotsDecision(allowed, pattern.text)
         return RobotsDecision(allowed, "")
 
@@ -95,6 +99,16 @@ class _Pattern(NamedTuple):
         normal = _normal(value.removesuffix("$"), kept="/%*") + anchor
         text = line.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return cls(line.field is Field.ALLOW, normal, text[:MAX_RULE_CHARACTERS])
+
+    def packed(self) -> str:
+        """The pattern as a line; its `normal` form has no white space, its text no line end."""
+        return f"{self.normal}\t{self.text}"
+
+    @classmethod
+    def unpacked(cls, line: str, allow: bool) -> Self:
+        """The pattern of `packed`."""
+        normal, _, text = line.partition("\t")
+        return cls(allow, normal, text)
 
     def matches(self, path: str) -> bool:
         if _matches(self.normal, path):

@@ -22,8 +22,15 @@ REVISIT_MIME = "warc/revisit"
 
 _SLASHES = re.compile(r"/{2,}")
 
+_STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)")
+_FOLD_START = re.compile(rb"\n[ \t]")
+_CONTENT_TYPE = re.compile(rb"^content-type[ \t]*:([^\n]*)", re.IGNORECASE | re.MULTILINE)
+
 #: What look-up keys of archives leave out of a URL, in the words of `recrawl.urls.rules`.
 _KEY_RULES = ("drop_userinfo", "drop_fragment", "trailing_dot", "sort_query")
+
+
+_encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 class IndexEntry(NamedTuple):
@@ -53,8 +60,8 @@ def index_entry(
     Args:
         content_type: of the block, where there is no response head.
     """
-    status, http_headers = parse_response_head(response_head)
-    mime = REVISIT_MIME if is_revisit else _media_type(content_type) if content_type else _declared_mime(http_headers)
+    status, declared = _status_and_type(response_head)
+    mime = REVISIT_MIME if is_revisit else _media_type(content_type or declared)
     return IndexEntry(url, place.date.astimezone(UTC), place.offset, place.length, mime, status, payload_digest)
 
 
@@ -112,6 +119,16 @@ def _entry(place: RecordPlace, capture: StoredCapture) -> IndexEntry:
     return IndexEntry(capture.url, place.date, place.offset, place.length, mime, capture.status, capture.payload_digest)
 
 
+def _status_and_type(head: bytes) -> tuple[int | None, str]:
+    """The status and the first Content-Type of a head, as `parse_response_head` would have them."""
+    status = _STATUS.match(head)
+    if status is None or _FOLD_START.search(head):
+        parsed, http_headers = parse_response_head(head)
+        return parsed, next((value for name, value in http_headers if name.lower() == "content-type"), "")
+    found = _CONTENT_TYPE.search(head)
+    return int(status[1]), "" if found is None else found[1].decode("latin-1")
+
+
 def _declared_mime(http_headers: list[tuple[str, str]]) -> str:
     return _media_type(next((value for name, value in http_headers if name.lower() == "content-type"), ""))
 
@@ -130,7 +147,7 @@ def _line(entry: IndexEntry, warc_name: str) -> str:
         "offset": str(entry.offset),
         "filename": warc_name,
     }
-    return f"{_key(entry.url)} {entry.date:%Y%m%d%H%M%S} {json.dumps(fields, ensure_ascii=False)}"
+    return f"{_key(entry.url)} {entry.date:%Y%m%d%H%M%S} {_encoded(fields)}"
 
 
 def _key(url: str) -> str:

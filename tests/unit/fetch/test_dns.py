@@ -9,7 +9,7 @@ import pytest
 from recrawl.clock import SystemClock
 from recrawl.config.model import Dns
 from recrawl.errors import ConfigurationError
-from recrawl.fetch.dns import Resolver, host_name, read_hosts_file
+from recrawl.fetch.dns import Resolved, Resolver, host_name, read_hosts_file
 
 
 def test_a_hosts_file_is_read_as_systems_read_theirs(tmp_path: Path) -> None:
@@ -39,9 +39,9 @@ def test_literals_and_unknown_names(tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text("127.0.0.1 a.test\n")
     resolver = Resolver(Dns(hosts_file=str(path)), SystemClock())
-    assert resolver.known("10.0.0.1") == (("10.0.0.1",), "")
-    assert resolver.known("a.test") == (("127.0.0.1",), "")
-    assert resolver.known("b.test") == ((), "")  # the system's resolver is asked
+    assert resolver.known("10.0.0.1") == Resolved(("10.0.0.1",))
+    assert resolver.known("a.test") == Resolved(("127.0.0.1",))
+    assert resolver.known("b.test") == Resolved(())  # the system's resolver is asked
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.warc.decoding import StreamDecoder, content_encodings
+from recrawl.warc.decoding import StreamDecoder, content_encodings, decode_whole
 
 TEXT = b"".join(b"line %d of a page, with some words\n" % number for number in range(2_000))
 
@@ -161,3 +161,21 @@ def test_cut_and_corrupted_streams_never_raise(encoder: str, content: bytes, dat
         encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
     output = StreamDecoder([name], 1 << 20).feed(bytes(encoded))
     assert len(output) <= 1 << 20
+
+
+@given(st.binary(max_size=2_000), st.integers(0, 2_000))
+def test_a_whole_gzip_body_decodes_in_one_step(content: bytes, max_bytes: int) -> None:
+    expected = content if len(content) <= max_bytes else None
+    assert decode_whole(["gzip"], gzip.compress(content), max_bytes) == expected
+
+
+@given(st.binary(min_size=1, max_size=300), st.data())
+def test_one_step_leaves_everything_odd_to_the_stream_decoder(content: bytes, data: st.DataObject) -> None:
+    whole = bytearray(gzip.compress(content))
+    whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+    decoded = decode_whole(["gzip"], bytes(whole), 10_000)
+    assert decoded in (None, StreamDecoder(["gzip"], 10_000).feed(bytes(whole)))
+    for encodings in ([], ["br"], ["gzip", "gzip"]):
+        assert decode_whole(encodings, gzip.compress(content), 10_000) is None
+    for odd in (gzip.compress(content)[:-1], gzip.compress(content) * 2, gzip.compress(content) + b"padding"):
+        assert decode_whole(["gzip"], odd, 10_000) is None

@@ -42,17 +42,25 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
     Args:
         pages: this round's. contents, urls: at the opening versions.
     """
-    captured = pages.where("content_checksum IS NOT NULL").select("url_id", "url", "depth", "content_checksum")
+    captured = pages.where("content_checksum IS NOT NULL").selectExpr(
+        "url_id", "url", "depth", "content_checksum", "host", "registered_domain",
+        "coalesce(canonical = url, false) AS names_itself",
+    )  # fmt: skip
+    place = order_struct_sql(
+        depth="depth", url="url", url_id="url_id", host="host", registered_domain="registered_domain",
+        names_itself="names_itself",
+    )  # fmt: skip
     best = captured.groupBy("content_checksum").agg(
-        F.expr(f"min({order_struct_sql(depth='depth', url='url', url_id='url_id')})").alias("best"),
+        F.expr(f"min({place})").alias("best"),
+        F.expr(f"min({place}) FILTER (WHERE names_itself)").alias("named"),
         F.count("*").alias("captures"),
     )
     in_force = contents.select("content_checksum", "first_url_id")
     opening = urls.select(
-        F.col("url_id").alias("first_url_id"), "state", F.col("content_checksum").alias("row_checksum")
+        F.col("url_id").alias("first_url_id"), "state", "host", F.col("content_checksum").alias("row_checksum")
     )
     this_round = captured.select(
-        F.col("url_id").alias("first_url_id"), F.col("content_checksum").alias("captured_checksum")
+        F.col("url_id").alias("first_url_id"), F.col("content_checksum").alias("captured_checksum"), "names_itself"
     )
     stands = still_stands_sql(
         state="state",
@@ -66,9 +74,16 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
         .join(this_round, "first_url_id", "left")
         .select(
             "content_checksum",
-            F.expr(chosen_sql(stands=stands, in_force_url_id="first_url_id", best="best")).alias(
-                "representative_url_id"
-            ),
+            F.expr(
+                chosen_sql(
+                    stands=stands,
+                    in_force_url_id="first_url_id",
+                    in_force_host="host",
+                    in_force_names_itself="names_itself",
+                    best="best",
+                    named="named",
+                )
+            ).alias("representative_url_id"),
             "captures",
         )
     )

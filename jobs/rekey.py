@@ -23,15 +23,13 @@ from recrawl.assignment import Assignment
 from recrawl.config.form import RoundForm
 from recrawl.config.model import Configuration
 from recrawl.errors import LawBrokenError, RoundStateError
-from recrawl.inbox import read_events
 from recrawl.lease import Lease
 from recrawl.rank.aopic import effective_cash_sql
 from recrawl.rank.merging import OWN_AGAIN, merged_columns_sql
 from recrawl.rank.transitions import payable_sql
 from recrawl.round_ledger import FOLDED_STATES, UNFINISHED_STATES, Round, all_rounds, save_round
 from recrawl.rounds import round_id_of
-from recrawl.seed.decisions import fold_decisions
-from recrawl.seed.site_decisions import with_site_decisions
+from recrawl.seed.site_decisions import with_decisions_of_inbox
 from recrawl.spark.application import Application, Step, say
 from recrawl.spark.delta import bucket_sql, in_parallel
 from recrawl.spark.undo import finish_undos, seed_changes
@@ -110,7 +108,7 @@ def _begun_or_opened(application: Application, round_id: str) -> Round:
     if not any(row.state in FOLDED_STATES for row in rounds):
         raise RoundStateError(*_NOTHING)
     now = application.clock.now()
-    frozen = _in_force(application)
+    frozen = with_decisions_of_inbox(application.configuration, application.store, now)
     opening = opening_row(application, RoundForm(), round_id, rounds, now, frozen, RoundKind.REKEY)
     save_round(application.stored, opening)
     return opening
@@ -136,18 +134,12 @@ def preview(configuration: Configuration, shown: int) -> Preview:
     if not ended:
         raise RoundStateError(*_NOTHING)
     urls = application.tables.read("urls", int(ended[-1]["versions_at_close"]["urls"]))
-    moved = moved_of(urls, _in_force(application)).join(urls.select("url_id", "url"), "url_id").persist()
+    in_force = with_decisions_of_inbox(configuration, application.store, application.clock.now())
+    moved = moved_of(urls, in_force).join(urls.select("url_id", "url"), "url_id").persist()
     examples = [(row["url"], row["new_url"]) for row in moved.orderBy("url").limit(shown).collect()]
     found = Preview(urls.count(), moved.count(), tuple(examples))
     moved.unpersist()
     return found
-
-
-def _in_force(application: Application) -> Configuration:
-    """The configuration with the rules of sites that are accepted by now."""
-    decided = fold_decisions(read_events(application.store), application.clock.now()).overrides
-    rows = [{"override_kind": o.kind, "subject": o.subject, "value": o.value} for o in decided]
-    return with_site_decisions(application.configuration, rows)
 
 
 def _step(application: Application, row: Round, lease: Lease) -> Step:

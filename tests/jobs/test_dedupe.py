@@ -101,11 +101,11 @@ def test_representatives_are_those_of_the_oracle(crawl: JobCrawl) -> None:
 
 
 def test_credit_moves_to_the_representative_and_no_further(crawl: JobCrawl) -> None:
-    # Given: 40 pages of one site, at random redirects, pages of six contents (some named canonical), or neither;
-    # some known as duplicates and redirects of others.
+    # Given: 40 pages of one site, at random redirects, pages of six contents (some named canonical), failures, or
+    # none of these; some known as duplicates and redirects of others.
     draw = random.Random(11)
     names = [f"http://a.test/m/{place}" for place in range(40)]
-    known, fetches, pages, links, contents = [], [], [], [], {}
+    known, fetches, pages, links, contents, failed = [], [], [], [], {}, set()
     for url in names:
         state = draw.choice(["new", "fetched", "duplicate", "redirect"])
         other = draw.choice(names)
@@ -113,7 +113,10 @@ def test_credit_moves_to_the_representative_and_no_further(crawl: JobCrawl) -> N
         checksum = 500 + draw.randint(0, 5)
         known.append(row_of_url(url, state=state, cash=draw.randint(0, CREDIT), content_checksum=checksum, **values))
         contents.setdefault(checksum, url)
-        fate = draw.choice(["redirect", "page", "page", "still"])
+        fate = draw.choice(["redirect", "page", "page", "fails", "still"])
+        if fate == "fails":
+            failed.add(url_id(url))
+            fetches.append(row_of_fetch(url, draw.choice(["timeout", "not_found"])))
         if fate == "redirect":
             fetches.append(row_of_fetch(url, "redirect", redirect_url=other))
             links.append(row_of_link(url, other, link_kind="redirect"))
@@ -135,9 +138,9 @@ def test_credit_moves_to_the_representative_and_no_further(crawl: JobCrawl) -> N
         moves = {row["url_id"]: row["target_url_id"] for row in flows.moves.collect()}
         giving = {row["url_id"] for row in flows.giving.collect()}
 
-    # Then: each page moves its credit once or hands it out, none does both.
+    # Then: each answered page moves its credit once or hands it out, none does both; a failure moves nothing.
     assert giving.isdisjoint(moves)
-    assert giving | moves.keys() == {row["url_id"] for row in fetches}
+    assert giving | moves.keys() == {row["url_id"] for row in fetches} - failed
     captured = {row["url_id"] for row in pages}
     for mover, target in moves.items():
         # What stands for a content hands its credit out: a duplicate's credit is never sent on.

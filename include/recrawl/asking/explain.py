@@ -14,7 +14,7 @@ from recrawl.config.model import Configuration
 from recrawl.inbox import read_events
 from recrawl.robots.rules import RobotsRules
 from recrawl.seed import decisions
-from recrawl.seed.site_decisions import with_site_decisions
+from recrawl.seed.site_decisions import with_decisions_of_inbox
 from recrawl.storage import Store
 from recrawl.tables.vocabulary import OverrideKind, RobotsOutcome, Scope
 from recrawl.urls import rules as url_rules
@@ -89,13 +89,7 @@ def explain(
         now: what "due" and "in force" mean.
         rounds: the newest rounds whose rows are looked through.
     """
-    configuration = with_site_decisions(
-        configuration,
-        [
-            {"override_kind": o.kind, "subject": o.subject, "value": o.value}
-            for o in decisions.fold_decisions(read_events(store), now).overrides
-        ],
-    )
+    configuration = with_decisions_of_inbox(configuration, store, now)
     given = url.strip()
     if not _SCHEME.match(given):
         given = f"https://{given}"

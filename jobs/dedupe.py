@@ -72,19 +72,27 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
     captured = (
         identified(pages)
         .where("content_checksum IS NOT NULL")
-        .select("url_id", "url", "depth", "identity_checksum", "content_checksum")
-    )
+        .selectExpr(
+            "url_id", "url", "depth", "identity_checksum", "content_checksum", "host", "registered_domain",
+            "coalesce(canonical = url, false) AS names_itself",
+        )
+    )  # fmt: skip
+    place = order_struct_sql(
+        depth="depth", url="url", url_id="url_id", host="host", registered_domain="registered_domain",
+        names_itself="names_itself",
+    )  # fmt: skip
     best = captured.groupBy("identity_checksum").agg(
-        F.expr(f"min({order_struct_sql(depth='depth', url='url', url_id='url_id')})").alias("best"),
+        F.expr(f"min({place})").alias("best"),
+        F.expr(f"min({place}) FILTER (WHERE names_itself)").alias("named"),
         F.count("*").alias("captures"),
         F.min("content_checksum").alias("content_checksum"),
     )
     in_force = contents.select("identity_checksum", "first_url_id")
     opening = identified(urls).select(
-        F.col("url_id").alias("first_url_id"), "state", F.col("identity_checksum").alias("row_checksum")
+        F.col("url_id").alias("first_url_id"), "state", "host", F.col("identity_checksum").alias("row_checksum")
     )
     this_round = captured.select(
-        F.col("url_id").alias("first_url_id"), F.col("identity_checksum").alias("captured_checksum")
+        F.col("url_id").alias("first_url_id"), F.col("identity_checksum").alias("captured_checksum"), "names_itself"
     )
     stands = still_stands_sql(
         state="state",
@@ -99,9 +107,16 @@ def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> Data
         .select(
             "identity_checksum",
             "content_checksum",
-            F.expr(chosen_sql(stands=stands, in_force_url_id="first_url_id", best="best")).alias(
-                "representative_url_id"
-            ),
+            F.expr(
+                chosen_sql(
+                    stands=stands,
+                    in_force_url_id="first_url_id",
+                    in_force_host="host",
+                    in_force_names_itself="names_itself",
+                    best="best",
+                    named="named",
+                )
+            ).alias("representative_url_id"),
             "captures",
         )
     )

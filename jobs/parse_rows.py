@@ -252,6 +252,7 @@ def _of_capture(row: dict[str, Any], settings: ParseSettings) -> dict[str, Any]:
         "planned_url_id": row["planned_url_id"],
         "url": row["url"],
         "host": row["host"],
+        "registered_domain": registered_domain(row["host"]),
         "seed_tag": row["seed_tag"] or "",
         "fetched_at": row["ended_at"],
         "change_verdict": row["change_verdict"],

@@ -21,6 +21,8 @@ from recrawl.rank.trap_scores import HostNorms, counts_sql, score_sql
 from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
 from recrawl.spark.delta import bucket_sql, in_parallel
+from recrawl.tables.vocabulary import OverrideKind
+from recrawl.urls.site_rules import SiteRules, parsed_line
 
 #: Addresses of a host that are remembered.
 _MAX_IPS = 16
@@ -93,9 +95,13 @@ def host_changes(step: Step) -> DataFrame:
         .union(step.slice("discovered").where("registered_domain IS NOT NULL").select("host", "registered_domain"))
     )
     domains = named.groupBy("host").agg(F.min("registered_domain").alias("domain"))
-    hosts = new_urls.select("host").union(visits.select("host")).union(pages.select("host")).distinct()
+    hosts = new_urls.select("host").union(visits.select("host")).union(pages.select("host"))
+    marked, newly_marked = _with_site_marks(step, known)
+    if newly_marked is not None:
+        hosts = hosts.union(newly_marked)
     joined = (
-        hosts.join(known, "host", "left")
+        hosts.distinct()
+        .join(marked, "host", "left")
         .join(new_urls, "host", "left")
         .join(pages, "host", "left")
         .join(visits, "host", "left")
@@ -137,6 +143,39 @@ def host_norms(step: Step) -> HostNorms | None:
     return HostNorms.of_counts(
         (int(row["of_size"]), int(row["duplicate_bin"]), int(row["trap_bin"]), int(row["hosts"])) for row in rows
     )
+
+
+#: What the rules of sites say of a host.
+_MARKS = ("mirror_of", "case_insensitive", "index_names")
+
+
+def site_marks(step: Step) -> DataFrame:
+    """(host, mirror_of, case_insensitive, index_names) of hosts with rules of their own; the rules are few."""
+    rules = [parsed_line(line) for line in step.configuration.urls.site_rules]
+    hosts = {rule.subject.partition("/")[0] for rule in rules if rule.kind is not OverrideKind.DROP_PARAMETER}
+    aliases = SiteRules(rules).aliases
+    blind = {rule.subject for rule in rules if rule.kind is OverrideKind.IGNORE_CASE}
+    indexes = [rule.subject.partition("/") for rule in rules if rule.kind is OverrideKind.INDEX_PAGE]
+    rows = [
+        (host, aliases.get(host), host in blind, sorted({name for of, _, name in indexes if of == host}))
+        for host in sorted(hosts)
+    ]
+    schema = "host STRING, mirror_of STRING, case_insensitive BOOLEAN, index_names ARRAY<STRING>"
+    return step.spark.createDataFrame(rows, schema)
+
+
+def _with_site_marks(step: Step, known: DataFrame) -> tuple[DataFrame, DataFrame | None]:
+    """Known hosts with what the rules of sites say of them now, and those whose row does not say it yet.
+
+    Where there are no rules, the second is None: a round without them pays for no join.
+    """
+    if not step.configuration.urls.site_rules:
+        return known.withColumns({name: F.lit(None) for name in _MARKS}), None
+    marks = site_marks(step)
+    now = marks.selectExpr("host", *[f"{name} AS now_{name}" for name in _MARKS])
+    same = " AND ".join(f"{name} <=> now_{name}" for name in _MARKS)
+    newly_marked = known.join(now, "host").where(f"NOT ({same})").select("host")
+    return known.drop(*_MARKS).join(marks, "host", "left"), newly_marked
 
 
 _SEEN = [

@@ -32,6 +32,7 @@ from recrawl.rounds import moment_of
 from recrawl.seed.decisions import fold_decisions
 from recrawl.seed.root_set import changed_seeds
 from recrawl.seed.seed_files import SeedLine, SeedProblem, parse_seed_file
+from recrawl.seed.site_decisions import with_site_decisions
 from recrawl.spark.application import Application, Summary, say, step_main
 from recrawl.spark.undo import finish_undos, take_back
 from recrawl.stored_tables import rows_of_batch
@@ -40,6 +41,7 @@ from recrawl.tables.vocabulary import RejectFilter, RoundKind, RoundState
 from recrawl.urls.canonical import Canonicalizer, host_of
 from recrawl.urls.domains import registered_domain
 from recrawl.urls.keys import url_id
+from recrawl.urls.rule_set import RULES_KEY, rule_changes, rules_text
 
 FROZEN_TABLES = (*STATE_TABLES, "seeds", "overrides")
 
@@ -56,7 +58,7 @@ def run(application: Application, run_id: str, form: RoundForm, lease: Lease) ->
     """Decide which round the run works on; open a new one where none is open.
 
     Raises:
-        RoundStateError: `from_step` without an open round.
+        RoundStateError: `from_step` without an open round, other URL rules than before, or a half-done rekey.
         UsageError: a seed file that can't be read.
     """
     created = application.stored.create_missing(application.clock.now())
@@ -74,6 +76,11 @@ def run(application: Application, run_id: str, form: RoundForm, lease: Lease) ->
         # A plan that was shown and not taken back: nobody waits for it.
         take_back(application, unfinished)
         unfinished = None
+    if unfinished is not None and unfinished["round_kind"] == RoundKind.REKEY:
+        raise RoundStateError(
+            f"Round {unfinished.round_id}, a rekey, has not finished.",
+            "Finish it with `recrawl rekey`, or take it back with `recrawl undo`.",
+        )
     if unfinished is not None:
         return _continue(application, form, run_id, unfinished)
     if form.from_step not in (None, "seed"):
@@ -115,19 +122,22 @@ def _assign(application: Application, form: RoundForm, run_id: str, row: Round, 
 
 def _open(application: Application, form: RoundForm, run_id: str, rounds: list[Round], lease: Lease) -> Summary:
     configuration, stored = application.configuration, application.stored
+    require_same_rules(configuration, rounds)
     now = form.now or moment_of(run_id)
+    overrides = _overrides(application, now)
+    configuration = with_site_decisions(configuration, overrides)
+    _tell_new_site_rules(configuration, rounds)
     seeds, rejects = read_seeds(configuration, form, application, now)
     changed = changed_seeds(_known_among(application, seeds), seeds)
     lease.check()
     if changed:
         stored.put("seeds", changed)
-    overrides = _overrides(application, now)
-    if overrides is not None:
+    if sorted(stored.rows("overrides"), key=_subject_and_kind) != sorted(overrides, key=_subject_and_kind):
         lease.check()
         stored.replace("overrides", overrides)
     if rejects:
         stored.replace_slice("rejects", run_id, _reject_rows(run_id, rejects), "seed")
-    opening = _opening_row(application, form, run_id, rounds, now)
+    opening = opening_row(application, form, run_id, rounds, now, configuration)
     lease.check()
     save_round(stored, opening)
     _assign(application, form, run_id, opening, "seed")
@@ -135,6 +145,18 @@ def _open(application: Application, form: RoundForm, run_id: str, rounds: list[R
     summary["seeds_rejected"] = len(rejects)
     save_step_summary(application.store, run_id, "seed", summary)
     return summary
+
+
+def require_same_rules(configuration: Configuration, rounds: list[Round]) -> None:
+    """Raises RoundStateError where the URL rules are not those by which the known URLs have their ids."""
+    ended = [row for row in rounds if row.state in FOLDED_STATES]
+    before = ended[-1]["engine_versions"].get(RULES_KEY) if ended else None
+    changes = rule_changes(before, rules_text(configuration.urls)) if before else []
+    if changes:
+        raise RoundStateError(
+            f"The URL rules are not those by which the known URLs have their ids: {', '.join(changes)}.",
+            "Run `recrawl rekey` to move the known URLs to their new ids, or set urls.* as it was.",
+        )
 
 
 def read_seeds(
@@ -217,21 +239,28 @@ def _known_among(application: Application, rows: list[dict[str, Any]]) -> dict[i
     return known
 
 
-def _overrides(application: Application, now: datetime) -> list[dict[str, Any]] | None:
-    """The decisions in force as rows of `overrides`; None where the table holds just these."""
+def _tell_new_site_rules(configuration: Configuration, rounds: list[Round]) -> None:
+    ended = [row for row in rounds if row.state in FOLDED_STATES]
+    if ended and configuration.urls.site_rules:
+        before = ended[-1].configuration(configuration).urls.site_rules
+        new = [line for line in configuration.urls.site_rules if line not in before]
+        if new:
+            say(f"seed: new URL rules of sites: {', '.join(new)}. `recrawl rekey` moves known URLs to them.")
+
+
+def _overrides(application: Application, now: datetime) -> list[dict[str, Any]]:
+    """The decisions in force as rows of `overrides`."""
     inbox = InboxReader(application.store).read()
     decisions = fold_decisions(inbox.events, now)
     for sentence in (*inbox.problems, *(f"{p.event_id}: {p.reason}" for p in decisions.problems)):
         say(f"seed: inbox: {sentence}")
-    rows = [
+    return [
         {
             "subject": o.subject, "override_kind": str(o.kind), "value": o.value, "reason": o.reason, "who": o.who,
             "since": o.since, "until": o.until,
         }
         for o in decisions.overrides
     ]  # fmt: skip
-    known = application.stored.rows("overrides")
-    return None if sorted(known, key=_subject_and_kind) == sorted(rows, key=_subject_and_kind) else rows
 
 
 def _subject_and_kind(row: dict[str, Any]) -> tuple[str, str]:
@@ -245,7 +274,20 @@ def _reject_rows(run_id: str, rejects: list[tuple[str, RejectFilter, str]]) -> l
     ]
 
 
-def _opening_row(application: Application, form: RoundForm, run_id: str, rounds: list[Round], now: datetime) -> Round:
+def opening_row(
+    application: Application,
+    form: RoundForm,
+    run_id: str,
+    rounds: list[Round],
+    now: datetime,
+    frozen: Configuration,
+    kind: RoundKind = RoundKind.CRAWL,
+) -> Round:
+    """The row that opens a round on the crawl as it is now: what the last round left, and the tables' versions.
+
+    Args:
+        frozen: the configuration that the round keeps, with the accepted rules of sites.
+    """
     last = max((r for r in rounds if r.state in FOLDED_STATES), key=lambda r: int(r["round_number"]), default=None)
     carried = {
         "known_before": "known_after",
@@ -259,17 +301,18 @@ def _opening_row(application: Application, form: RoundForm, run_id: str, rounds:
         {
             "round_id": run_id,
             "round_number": max((int(r["round_number"]) for r in rounds), default=0) + 1,
-            "round_kind": str(RoundKind.CRAWL),
+            "round_kind": str(kind),
             "round_state": str(RoundState.OPEN),
             "run_id": run_id,
             "opened_at": application.clock.now(),
             "now": now,
-            "configuration": frozen_configuration(application.configuration, form),
+            "configuration": frozen_configuration(frozen, form),
             "engine_versions": {
                 "recrawl": version("recrawl"),
                 "pyspark": version("pyspark"),
                 "delta-spark": version("delta-spark"),
                 "python": platform.python_version(),
+                RULES_KEY: rules_text(application.configuration.urls),
             },
             "versions_at_open": application.stored.versions(FROZEN_TABLES),
             "generation": max((int(r["generation"]) for r in rounds), default=0),

@@ -132,6 +132,12 @@ class StoredTables:
             .execute()
         )
 
+    def remove(self, table: str, url_ids: Sequence[int]) -> None:
+        """Delete the rows of a ledger with these `url_id`s, if they are there."""
+        self._require(table, TableKind.LEDGER)
+        if url_ids:
+            self.open(table).delete(f"url_id IN ({', '.join(map(str, url_ids))})")
+
     def replace(self, table: str, rows: Rows) -> None:
         """Replace all rows of a ledger."""
         self._require(table, TableKind.LEDGER)

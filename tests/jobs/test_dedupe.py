@@ -6,7 +6,9 @@ import random
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from jobs.cash_flows import round_flows
 from jobs.dedupe import content_seen, run
 from jobs.dedupe_near import candidates, shared_bands
 from jobs.dedupe_seen import keep_filters, maybe_known
@@ -23,7 +25,8 @@ from recrawl.dedupe.url_filters import filter_name
 from recrawl.parse.minhash import signature_of
 from recrawl.rank.aopic import Ledger, distribute, lambda_parts
 from recrawl.tables.vocabulary import UrlState
-from recrawl.urls.canonical import RULES_VERSION
+from recrawl.urls.canonical import RULES_VERSION, host_of
+from recrawl.urls.domains import registered_domain
 from recrawl.urls.keys import url_id
 from tests.jobs.crawl import (
     BEFORE,
@@ -62,16 +65,21 @@ def test_sql_says_of_incumbents_what_python_says(spark: SparkSession) -> None:
 
 
 def test_representatives_are_those_of_the_oracle(crawl: JobCrawl) -> None:
-    # Given: contents with one to four captures; most have a representative in force, which may have been
-    # captured (with this content or another), may have kept still, may be dead or unknown.
+    # Given: contents with one to four captures, some of which name themselves by a canonical link; most have a
+    # representative in force, which may have been captured (with this content or another), may have kept still,
+    # may be dead or unknown.
     draw = random.Random(7)
     pages, contents, urls, expected = [], [], {}, []
     for checksum in range(1, 61):
         candidates = []
         for place in range(draw.randint(1, 4)):
-            url = f"http://a.test/{checksum}/{'x' * draw.randint(0, 2)}{place}"
-            candidates.append(Candidate(url_id(url), url, draw.choice([0, 1, 1, 2])))
-            pages.append(row_of_page(url, checksum, depth=candidates[-1].depth))
+            host = draw.choice(["a.test", "www.a.test:8080", "b.test"])
+            url = f"http://{host}/{checksum}/{'x' * draw.randint(0, 2)}{place}"
+            domain, named = registered_domain(host), draw.random() < 0.3
+            candidates.append(Candidate(url_id(url), url, draw.choice([0, 1, 1, 2]), host, domain, named))
+            canonical = url if named else draw.choice([None, "http://a.test/"])
+            page = row_of_page(url, checksum, depth=candidates[-1].depth, canonical=canonical)
+            pages.append(page | {"registered_domain": domain})
         known = None
         fate = draw.choice(["none", "captured", "still", "still", "elsewhere", "unknown"])
         if fate != "none":
@@ -87,7 +95,9 @@ def test_representatives_are_those_of_the_oracle(crawl: JobCrawl) -> None:
                 state, in_row = UrlState.NEW, None
             else:
                 urls[url] = row_of_url(url, state=str(state), content_checksum=in_row)
-            known = Incumbent(url_id(url), state, in_row, captured)
+            own = fate == "captured" and candidates[-1].names_itself
+            host = "" if fate == "unknown" else host_of(url)
+            known = Incumbent(url_id(url), state, in_row, captured, host, own)
         expected.append((checksum, choose_representative(checksum, candidates, known), len(candidates)))
     pages.append(row_of_page("http://a.test/empty"))
 
@@ -97,6 +107,57 @@ def test_representatives_are_those_of_the_oracle(crawl: JobCrawl) -> None:
 
     # Then: a row a content; captures without content have none.
     assert plain(seen, "identity_checksum", "representative_url_id", "captures") == sorted(expected, key=repr)
+
+
+def test_credit_moves_to_the_representative_and_no_further(crawl: JobCrawl) -> None:
+    # Given: 40 pages of one site, at random redirects, pages of six contents (some named canonical), failures, or
+    # none of these; some known as duplicates and redirects of others.
+    draw = random.Random(11)
+    names = [f"http://a.test/m/{place}" for place in range(40)]
+    known, fetches, pages, links, contents, failed = [], [], [], [], {}, set()
+    for url in names:
+        state = draw.choice(["new", "fetched", "duplicate", "redirect"])
+        other = draw.choice(names)
+        values = {"canonical_url_id": url_id(other)} if state in ("duplicate", "redirect") and other != url else {}
+        checksum = 500 + draw.randint(0, 5)
+        known.append(row_of_url(url, state=state, cash=draw.randint(0, CREDIT), content_checksum=checksum, **values))
+        contents.setdefault(checksum, url)
+        fate = draw.choice(["redirect", "page", "page", "fails", "still"])
+        if fate == "fails":
+            failed.add(url_id(url))
+            fetches.append(row_of_fetch(url, draw.choice(["timeout", "not_found"])))
+        if fate == "redirect":
+            fetches.append(row_of_fetch(url, "redirect", redirect_url=other))
+            links.append(row_of_link(url, other, link_kind="redirect"))
+        elif fate == "page":
+            fetches.append(row_of_fetch(url))
+            canonical = draw.choice([url, other, None])
+            page = row_of_page(url, 500 + draw.randint(0, 5), canonical=canonical, depth=1)
+            pages.append(page | {"registered_domain": "a.test"})
+    round_id = "20261201T030000.000000Z"
+    crawl.know(urls=known, contents=[row_of_content(checksum, url) for checksum, url in contents.items()])
+    step = crawl.open(round_id, ledger=Ledger(CREDIT, 0, 0, 40), known=40)
+    plan = [row_of_plan(row["url"], depth=1) for row in fetches]
+    write(step, fetch_plan=plan, fetches=fetches, pages=pages, links=links)
+    frames = [crawl.frame(name, rows) for name, rows in (("pages", pages), ("contents", []), ("urls", known))]
+    step.write("content_seen", content_seen(*frames).withColumn("round_id", F.lit(round_id)))
+
+    # When
+    with round_flows(step) as flows:
+        moves = {row["url_id"]: row["target_url_id"] for row in flows.moves.collect()}
+        giving = {row["url_id"] for row in flows.giving.collect()}
+
+    # Then: each answered page moves its credit once or hands it out, none does both; a failure moves nothing.
+    assert giving.isdisjoint(moves)
+    assert giving | moves.keys() == {row["url_id"] for row in fetches} - failed
+    captured = {row["url_id"] for row in pages}
+    for mover, target in moves.items():
+        # What stands for a content hands its credit out: a duplicate's credit is never sent on.
+        if mover in captured:
+            assert target in giving
+        # No two send their credit to each other: the smaller id keeps it.
+        if target in moves and moves[target] == mover:
+            assert target == mover
 
 
 def test_targets_are_found_once_with_what_they_received(crawl: JobCrawl) -> None:

@@ -14,6 +14,7 @@ from recrawl.config.model import Configuration
 from recrawl.inbox import read_events
 from recrawl.robots.rules import RobotsRules
 from recrawl.seed import decisions
+from recrawl.seed.site_decisions import with_decisions_of_inbox
 from recrawl.storage import Store
 from recrawl.tables.vocabulary import OverrideKind, RobotsOutcome, Scope
 from recrawl.urls import rules as url_rules
@@ -22,6 +23,7 @@ from recrawl.urls.domains import registered_domain
 from recrawl.urls.filters import UrlFilters, uncanonical
 from recrawl.urls.keys import bucket_of, url_id
 from recrawl.urls.scope import ScopeRule
+from recrawl.urls.site_rules import SiteRules, parsed_line
 
 Row = Mapping[str, Any]
 
@@ -46,6 +48,7 @@ class Explanation:
         robots: the stored robots.txt and what it says; None: none is stored.
         known, host_state, representative: its row of `urls`, its host's, its representative's.
         decisions: what people decided about it, in force now.
+        proposals: URL rules that a survey found for its host or domain. aliases: ids that it had before.
         plans, tries, skips, rejects: of the last rounds, newest first.
         linked_from: links to it.
     """
@@ -66,6 +69,8 @@ class Explanation:
     host_state: Row | None = None
     representative: Row | None = None
     decisions: Sequence[Row] = ()
+    proposals: Sequence[Row] = ()
+    aliases: Sequence[Row] = ()
     plans: Sequence[Row] = ()
     tries: Sequence[Row] = ()
     skips: Sequence[Row] = ()
@@ -84,6 +89,7 @@ def explain(
         now: what "due" and "in force" mean.
         rounds: the newest rounds whose rows are looked through.
     """
+    configuration = with_decisions_of_inbox(configuration, store, now)
     given = url.strip()
     if not _SCHEME.match(given):
         given = f"https://{given}"
@@ -109,6 +115,8 @@ def explain(
         "host_state": facts.host_state(),
         "representative": facts.representative(known),
         "decisions": facts.decisions(),
+        "proposals": facts.proposals(),
+        "aliases": facts.aliases(),
         "plans": facts.of_rounds("fetch_plan", "url_id", "round_id"),
         "tries": facts.tries(),
         "skips": facts.of_rounds("skips", "url_id", "round_id"),
@@ -137,6 +145,11 @@ def rules_applied(url: str, configuration: Configuration) -> list[Row]:
             changed = rule.function(current)
         if changed != current:
             steps.append({"rule": rule.name, "what": rule.what, "result": changed})
+        current = changed
+    for line in configuration.urls.site_rules:
+        changed = None if current is None else SiteRules([parsed_line(line)]).applied(current, in_request=False)
+        if changed != current:
+            steps.append({"rule": line, "what": parsed_line(line).kind.sentence, "result": changed})
         current = changed
     return steps
 
@@ -219,9 +232,19 @@ class _Facts:
         in_force = decisions.fold_decisions(events, self._now).overrides
         return [{**vars(o), "kind": o.kind.value} for o in in_force if self._concerns(o.kind, o.subject)]
 
+    def proposals(self) -> Sequence[Row]:
+        """Of the newest survey, what it found of this host and domain."""
+        newest = "round_id = (SELECT max(round_id) FROM proposals)" if self._reader.version("proposals") else "false"
+        rows = self._rows("proposals", newest, "override_kind, subject", limit=100_000)
+        return [row for row in rows if re.split("[/?]", row["subject"])[0] in (self.host, self.domain)][:SHOWN]
+
+    def aliases(self) -> Sequence[Row]:
+        return self._rows("url_aliases", f"alias_of_url_id = {self.url_id}", "round_id DESC, url")
+
     def _concerns(self, kind: OverrideKind, subject: str) -> bool:
         if "://" in subject:
             return self._canonical.startswith(subject)
+        subject = re.split("[/?]", subject)[0]
         name = self.host.rpartition(":")[0] if self.host.rpartition(":")[2].isdigit() else self.host
         return subject == self.host or name == subject or name.endswith(f".{subject}")
 

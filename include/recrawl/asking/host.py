@@ -70,7 +70,9 @@ def host_named(text: str, configuration: Configuration) -> str:
     subject = text.strip()
     scheme = "https" if subject.endswith(":443") else "http"
     url = subject if "://" in subject else f"{scheme}://{subject}/"
-    canonical = Canonicalizer.from_settings(configuration.urls).canonical(url)
+    # The host as named, though it may be another's alias.
+    urls = configuration.urls.model_copy(update={"site_rules": []})
+    canonical = Canonicalizer.from_settings(urls).canonical(url)
     if canonical is None or ("://" not in subject and canonical != f"{scheme}://{host_of(canonical)}/"):
         raise UsageError(f"{text!r} is no host.", "Write it as example.org or example.org:8080.")
     return host_of(canonical)

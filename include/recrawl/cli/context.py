@@ -50,6 +50,13 @@ class Context:
         return load_configuration(getattr(self.arguments, "config", None), overrides=values)
 
     @cached_property
+    def configuration_in_force(self) -> Configuration:
+        """The configuration with the URL rules of sites that were accepted since."""
+        from recrawl.seed.site_decisions import with_decisions_of_inbox
+
+        return with_decisions_of_inbox(self.configuration, self.store, self.clock.now())
+
+    @cached_property
     def store(self) -> Store:
         """The storage root."""
         from recrawl.storage import Store
@@ -62,7 +69,7 @@ class Context:
         from recrawl.asking.reader import Reader
         from recrawl.urls.canonical import Canonicalizer
 
-        return Reader(self.store, Canonicalizer.from_settings(self.configuration.urls))
+        return Reader(self.store, Canonicalizer.from_settings(self.configuration_in_force.urls))
 
     @cached_property
     def clock(self) -> Clock:

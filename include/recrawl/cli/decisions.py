@@ -107,8 +107,12 @@ def _subject(context: Context, kind: OverrideKind, text: str) -> str:
     subject = text.strip()
     if kind is OverrideKind.LIFT:
         return subject
-    canonicalizer = Canonicalizer.from_settings(context.configuration.urls)
     is_url = "://" in subject
+    urls = context.configuration_in_force.urls
+    if not (kind is OverrideKind.PRIORITY and is_url):
+        # A host or prefix as named, though it may be another's alias.
+        urls = urls.model_copy(update={"site_rules": []})
+    canonicalizer = Canonicalizer.from_settings(urls)
     if kind is OverrideKind.EXCLUDE:
         # As the parser writes it, but whole: a prefix may end in the middle of a parameter.
         prefix = parse(subject)

@@ -12,14 +12,14 @@ import sys
 from collections.abc import Sequence
 
 from recrawl import __version__
-from recrawl.cli import alerts, decisions, hosts, project, rounds, seeds, sql, state, traps, verify, workbench
+from recrawl.cli import alerts, decisions, hosts, project, rounds, seeds, sql, state, traps, upkeep, verify, workbench
 from recrawl.cli.context import Context
 from recrawl.errors import RecrawlError
 
 #: Set to 1 to see the traceback of a fault.
 DEBUG_VARIABLE = "RECRAWL_DEBUG"
 
-_FAMILIES = (rounds, seeds, decisions, traps, state, hosts, alerts, verify, sql, workbench, project)
+_FAMILIES = (rounds, seeds, decisions, traps, state, hosts, alerts, verify, upkeep, sql, workbench, project)
 
 
 def build_parser() -> argparse.ArgumentParser:

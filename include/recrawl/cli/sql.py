@@ -72,7 +72,7 @@ def _engine(context: Context) -> Iterator[Query]:
     settings = {"spark.sql.warehouse.dir": context.store.uri(TABLES_FOLDER)}
     session = open_session(with_spark_settings(context.configuration, settings))
     try:
-        open_sql(session, context.store, versions, context.configuration.urls)
+        open_sql(session, context.store, versions, context.configuration_in_force.urls)
         yield lambda text: query(session, text)
     finally:
         session.stop()

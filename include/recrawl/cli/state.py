@@ -137,6 +137,11 @@ def _print_explanation(found: Explanation) -> None:
     else:
         print_section("robots.txt", {"stored": False})
     print_titled_rows("decisions in force", found.decisions, ("kind", "subject", "value", "who", "reason", "until"))
+    print_titled_rows(
+        "URL rules proposed", found.proposals,
+        ("override_kind", "subject", "value", "agreeing", "compared", "example_url", "other_example_url"),
+    )  # fmt: skip
+    print_titled_rows("other ids that it had", found.aliases, ("round_id", "url", "url_id"))
     if found.known is not None:
         print_section("known", {name: found.known[name] for name in _URL_COLUMNS})
     if found.host_state is not None:

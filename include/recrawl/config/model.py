@@ -183,8 +183,9 @@ class Urls(Section):
     )
     optional_rules: list[str] = Field(
         ["trailing_dot", "drop_param", "sort_query"],
-        description="Optional rules of URL identity that apply (see the table of URL rules). To be chosen, as drop_parameters, before the first round: another choice gives known URLs another identity.",
+        description="Optional rules of URL identity that apply (see the table of URL rules). Another choice, here or in drop_parameters and site_rules, gives known URLs another identity: a round then refuses to open until `recrawl rekey` has moved them.",
     )
+    site_rules: list[str] = Field([], description="URL rules of single sites, a line each: `alias HOST MAIN`, `ignore-case HOST`, `index-page HOST/NAME`, `drop-parameter DOMAIN?NAME`. Those found by `recrawl survey` and accepted come behind them.")
     max_url_bytes: PositiveInt = Field(2_048, description="Length after which a URL is rejected.")
     max_depth: PositiveInt = Field(20, description="Links from a seed after which a URL is rejected.")
     max_segment_repeats: PositiveInt = Field(3, description="Times that a path segment pattern may repeat.")

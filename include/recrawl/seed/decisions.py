@@ -14,6 +14,7 @@ from datetime import datetime
 
 from recrawl.inbox import InboxEvent
 from recrawl.tables.vocabulary import OverrideKind
+from recrawl.urls.site_rules import SITE_RULE_KINDS, SiteRule, fault_of
 
 _KINDS = {kind.value: kind for kind in OverrideKind}
 
@@ -84,6 +85,8 @@ def _fault(event: InboxEvent) -> str:
         return "its times have no time zone"
     if event.until is not None and event.until <= event.at:
         return "it ends before it begins"
+    if event.kind in SITE_RULE_KINDS:
+        return fault_of(SiteRule(event.kind, event.subject.strip(), event.value))
     return _fault_of_value(event.kind, event.value, event.subject.strip())
 
 

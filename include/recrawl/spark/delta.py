@@ -92,19 +92,47 @@ class Tables:
             self._stored.append_parts(table, f"{transaction}/append", self._parts(table, ordered, {}))
 
     def _merge(self, table: Table, transaction: str, updates: DataFrame, buckets: list[int]) -> None:
+        session = self._session_of(transaction)
+        (
+            DeltaTable.forPath(session, self._stored.path(table.name))
+            .alias("t")
+            .merge(conform(updates, table.name).alias("s"), _same_key(table, buckets))
+            .whenMatchedUpdateAll()
+            .execute()
+        )
+
+    def rekey(self, table: str, transaction: str, changes: DataFrame) -> None:
+        """Put rows into a state table and drop others, in one commit.
+
+        Args:
+            table: a state table.
+            transaction: unique for round and generation; a commit under the same one is skipped.
+            changes: whole rows to insert or replace, one a key, with the column `dropped`; where that is
+                true the key alone counts, and its row goes.
+        """
+        declared = TABLES[table]
+        changes = changes.persist()
+        touched = sorted(row["bucket"] for row in changes.select("bucket").distinct().collect())
+        if touched:
+            session = self._session_of(transaction)
+            rows = conform(changes, table, "dropped")
+            (
+                DeltaTable.forPath(session, self._stored.path(table))
+                .alias("t")
+                .merge(rows.alias("s"), _same_key(declared, touched))
+                .whenMatchedDelete("s.dropped")
+                .whenMatchedUpdateAll()
+                .whenNotMatchedInsertAll("NOT s.dropped")
+                .execute()
+            )
+        changes.unpersist()
+
+    def _session_of(self, transaction: str) -> SparkSession:
         # A merge takes its transaction from the session's settings alone: each has a session of its own.
         session = self.spark.newSession()
         for key, value in (("txnAppId", transaction), ("txnVersion", "0")):
             session.conf.set(f"spark.databricks.delta.write.{key}", value)
-        on = " AND ".join(f"t.{key} = s.{key}" for key in table.key)
-        listed = ", ".join(map(str, buckets))
-        (
-            DeltaTable.forPath(session, self._stored.path(table.name))
-            .alias("t")
-            .merge(conform(updates, table.name).alias("s"), f"t.bucket IN ({listed}) AND {on}")
-            .whenMatchedUpdateAll()
-            .execute()
-        )
+        return session
 
     def restore(self, table: str, version: int) -> None:
         """Bring a table back to a version, as a new commit."""
@@ -116,8 +144,14 @@ def _layout(table: Table) -> tuple[str, ...]:
     return ("bucket", "host", "url") if {"host", "url"} <= names else table.key
 
 
-def conform(rows: DataFrame, table: str) -> DataFrame:
-    """The table's columns in order and type; a column that is absent and may be NULL becomes NULL."""
+def _same_key(table: Table, buckets: list[int]) -> str:
+    """A merge's condition; buckets are named, for a look-up by key alone prunes nothing."""
+    on = " AND ".join(f"t.{key} = s.{key}" for key in table.key)
+    return f"t.bucket IN ({', '.join(map(str, buckets))}) AND {on}"
+
+
+def conform(rows: DataFrame, table: str, *further: str) -> DataFrame:
+    """The table's columns in order and type, and `further` ones; one that is absent and may be NULL becomes NULL."""
     declared = TABLES[table]
     present = set(rows.columns)
     selected: list[Column] = []
@@ -128,7 +162,7 @@ def conform(rows: DataFrame, table: str) -> DataFrame:
             selected.append(F.lit(None).cast(field.dataType).alias(field.name))
         else:
             raise TableError(f"Rows for {table} lack the column {field.name}.")
-    return rows.select(*selected)
+    return rows.select(*selected, *further)
 
 
 def in_parallel(actions: list[Callable[[], T]], threads: int = 4) -> list[T]:

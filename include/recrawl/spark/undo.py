@@ -7,14 +7,21 @@ WARC files are moved aside, never deleted: they are captures of a world that has
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from recrawl.config.model import Configuration
 from recrawl.errors import UsageError
 from recrawl.lease import Lease
 from recrawl.round_ledger import Round, all_rounds, save_round
 from recrawl.rounds import round_id_of, steps_folder, warc_folder
+from recrawl.seed.rekeying import SeedChanges, rekeyed_seeds
 from recrawl.spark.application import Application, say
+from recrawl.stored_tables import rows_of_batch
 from recrawl.tables.catalog import EVENT_TABLES, STATE_TABLES
-from recrawl.tables.vocabulary import RoundState
+from recrawl.tables.vocabulary import RoundKind, RoundState
+from recrawl.urls.canonical import Canonicalizer
+from recrawl.urls.identity import identity_of
 
 #: Rounds in these states are part of the crawl and can be taken back.
 _STANDING = (RoundState.OPEN, RoundState.FOLDING, RoundState.CLOSED, RoundState.ABANDONED, RoundState.UNDOING)
@@ -76,6 +83,11 @@ def _take_back(application: Application, row: Round) -> None:
         if stored.version(table) != row.version_at_open(table):
             # Deletion vectors: Delta's own engine alone writes these tables.
             application.tables.restore(table, row.version_at_open(table))
+    if row["round_kind"] == RoundKind.REKEY:
+        seeds = seed_changes(application, row)
+        if seeds.put_back:
+            stored.put("seeds", seeds.put_back)
+        stored.remove("seeds", seeds.removed_again)
     for table in EVENT_TABLES:
         stored.delete_slice(table, row.round_id)
     generation = int(row["generation"]) + 1
@@ -84,3 +96,14 @@ def _take_back(application: Application, row: Round) -> None:
     store.delete_folder(steps_folder(row.round_id).rpartition("/")[0])
     save_round(stored, row.with_values(round_state=str(RoundState.UNDONE), generation=generation))
     say(f"undo: round {row.round_id} is taken back; its WARC files are under undone/{row.round_id}-{generation}.")
+
+
+def seed_changes(application: Application, row: Round) -> SeedChanges:
+    """What a rekey does to the root set, and how that is taken back: it follows from the opening version alone."""
+    canonicalizer = Canonicalizer.from_settings(row.configuration(application.configuration).urls)
+
+    def opening() -> Iterator[dict[str, Any]]:
+        for batch in application.stored.batches("seeds", row.version_at_open("seeds")):
+            yield from rows_of_batch(batch)
+
+    return rekeyed_seeds(opening, lambda seed: identity_of(seed["request_url"] or seed["url"], canonicalizer))

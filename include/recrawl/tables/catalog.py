@@ -106,7 +106,8 @@ _ALL = (
         "round_id round_number round_kind round_state run_id opened_at closed_at? now configuration engine_versions "
         "versions_at_open versions_at_close? generation planned? fetched? skipped_after_plan? known_before new_urls? "
         "known_after? cash_before credit_granted_in_round? cash_after? lambda_cash lambda_index_after payable_urls "
-        "total_credit value_cutoff? outcomes_ok? outcomes_unchanged? outcomes_failed? warc_bytes?",
+        "total_credit value_cutoff? outcomes_ok? outcomes_unchanged? outcomes_failed? warc_bytes? "
+        "merged_urls?",
     ),
     _table(
         "fetch_plan", "A URL planned for a round.", E, "frontier", "round_id url_id",
@@ -146,7 +147,7 @@ _ALL = (
         "language? charset? "
         "canonical? noindex nofollow quality? handler parse_outcome content_checksum? text_checksum? change_verdict "
         "content_round_id? previous_round_id? parser_version outlink_count kept_outlink_count depth "
-        "noarchive? needs_rendering? metadata? trap_link_count? watched?",
+        "noarchive? needs_rendering? metadata? trap_link_count? watched? registered_domain?",
     ),
     _table(
         "links", "An edge.", E, "parse", "round_id src_url_id position",
@@ -171,8 +172,18 @@ _ALL = (
         "due_at_once seed_tag listed_lastmod_at? listed_priority?",
     ),
     _table(
-        "url_updates", "The round's after-image of a touched URL.", E, "rank", "round_id url_id",
+        "url_updates", "The round's after-image of a touched URL.", E, "rank, rekey", "round_id url_id",
         f"round_id is_new bucket {_URL_COLUMNS}",
+    ),
+    _table(
+        "url_aliases", "An id that a URL had before the rules changed; the newest row of an id holds.", E, "rekey",
+        "round_id url_id",
+        "round_id url_id url host alias_of_url_id alias_of_url",
+    ),
+    _table(
+        "proposals", "A URL rule of a site that a survey found, with its evidence.", E, "survey",
+        "round_id override_kind subject",
+        "round_id override_kind subject value? compared agreeing example_url other_example_url",
     ),
     _table(
         "alerts", "Something a person should know.", E, "rank", "alert_id",

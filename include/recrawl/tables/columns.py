@@ -74,6 +74,8 @@ _IDENTITY = (
     _text("host", "Host name, with the port where it is not the scheme's default."),
     _text("registered_domain", "The domain under the public suffix."),
     _text("scheme", "http, https or ftp."),
+    _id("alias_of_url_id", "The id that has taken its place."),
+    _text("alias_of_url", "The canonical URL of that id."),
 )
 
 _URL_STATE = (
@@ -152,6 +154,13 @@ _SEEDS = (
     Column("tags", "ARRAY<STRING>", "Free words of the operator."),
     _time("added_at", "When it was first read."),
     _text("added_by", "Who added it, or the file."),
+)
+
+_PROPOSALS = (
+    _long("compared", "Pairs or groups of pages that were compared."),
+    _long("agreeing", "Of these, those with equal content."),
+    _text("example_url", "One of the pages compared."),
+    _text("other_example_url", "The page that it was compared with."),
 )
 
 _OVERRIDES = (
@@ -304,7 +313,7 @@ _ROUNDS = (
     _time("closed_at", "When it was closed.", volatile=True),
     _time("now", "The frozen time of the round: what due means."),
     _text("configuration", "The frozen configuration as JSON, without secrets."),
-    Column("engine_versions", "MAP<STRING,STRING>", "Versions of the programs."),
+    Column("engine_versions", "MAP<STRING,STRING>", "Versions of the programs; `url_rules`: the configured URL rules."),
     Column("versions_at_open", "MAP<STRING,BIGINT>", "Delta version of each table at its start."),
     Column("versions_at_close", "MAP<STRING,BIGINT>", "Delta version of each table at its end."),
     _int("generation", "Raised by undo, so that folded rows are never silently skipped."),
@@ -314,6 +323,7 @@ _ROUNDS = (
     _long("known_before", "Known URLs before."),
     _long("new_urls", "URLs that became known."),
     _long("known_after", "Known URLs after."),
+    _long("merged_urls", "Known URLs that a rekey found to be one with another; NULL in other rounds."),
     _sum("cash_before", "Cash of all payable rows and Lambda before."),
     _sum("credit_granted_in_round", "Seed credit granted in the round."),
     _sum("cash_after", "Cash of all payable rows and Lambda after."),
@@ -330,7 +340,7 @@ _ROUNDS = (
 
 COLUMNS: dict[str, Column] = {}
 for _group in (
-    _IDENTITY, _URL_STATE, _HOSTS, _ROBOTS, _SEEDS, _OVERRIDES, _PLAN, _FETCHES, _VISITS, _WARC_FILES,
+    _IDENTITY, _URL_STATE, _HOSTS, _ROBOTS, _SEEDS, _PROPOSALS, _OVERRIDES, _PLAN, _FETCHES, _VISITS, _WARC_FILES,
     _PAGES, _LINKS, _CONTENT, _ALERTS, _ROUNDS,
 ):  # fmt: skip
     for _column in _group:

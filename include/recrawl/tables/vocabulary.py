@@ -106,6 +106,7 @@ class RoundKind(Vocabulary):
     CRAWL = "crawl", "Fetches from the network."
     REPARSE = "reparse", "Reads stored captures again with the rules of today."
     IMPORT = "import", "Takes captures of foreign WARC files."
+    REKEY = "rekey", "Moves known URLs to the ids that the URL rules of today give them; fetches nothing."
 
 
 class Scope(Vocabulary):
@@ -241,6 +242,10 @@ class OverrideKind(Vocabulary):
     PRIORITY = "priority", "Multiply the crawl value by this factor."
     EXCLUDE = "exclude", "Never fetch URLs with this prefix."
     TRAP = "trap", "URLs with this prefix are a crawler trap, never taken; the value is a URL to test it."
+    ALIAS = "alias", "The host is another name of the host that the value names."
+    IGNORE_CASE = "ignore-case", "Paths of the host that differ by case only are one."
+    INDEX_PAGE = "index-page", "host/name: this file of a folder is the folder itself."
+    DROP_PARAMETER = "drop-parameter", "domain?name: this query parameter names no other content."
     LIFT = "lift", "The named decision no longer holds."
 
 

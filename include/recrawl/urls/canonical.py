@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from recrawl.config.model import Urls
 from recrawl.errors import ConfigurationError
@@ -24,6 +24,9 @@ from recrawl.urls.rules import (
     parameter_pattern,
     parse,
 )
+
+if TYPE_CHECKING:
+    from recrawl.urls.site_rules import SiteRules
 
 __all__ = [
     "CRAWLED_PREFIXES",
@@ -58,6 +61,7 @@ class Canonicalizer:
     Args:
         drop_parameters: parameters that the rule `drop_param` drops.
         optional_rules: the optional rules that apply; the others always do.
+        site_rules: rules of single sites, which come last; None: there are none.
 
     Raises:
         ConfigurationError: a name in `optional_rules` is no optional rule.
@@ -67,6 +71,7 @@ class Canonicalizer:
         self,
         drop_parameters: Sequence[str] = DEFAULT_DROP_PARAMETERS,
         optional_rules: Sequence[str] = OPTIONAL_RULES,
+        site_rules: SiteRules | None = None,
     ) -> None:
         unknown = sorted(set(optional_rules) - set(OPTIONAL_RULES))
         if unknown:
@@ -85,17 +90,27 @@ class Canonicalizer:
                 steps.append((rule, (rule.needs, function)))
         self._identity = _Steps([step for _, step in steps])
         self._request = _Steps([step for rule, step in steps if rule.in_request])
+        self.site_rules = site_rules
 
     @classmethod
     def from_settings(cls, urls: Urls) -> Self:
         """The canonicalizer that the section `urls` of the configuration asks for."""
         # A crawl keeps no credentials and asks for no fragments, whatever else it is told.
         rules = ("drop_userinfo", "drop_fragment", *urls.optional_rules)
-        return cls(drop_parameters=urls.drop_parameters, optional_rules=rules)
+        sites = None
+        if urls.site_rules:
+            # It knows registered domains, which know canonical URLs.
+            from recrawl.urls.site_rules import SiteRules, parsed_line
+
+            sites = SiteRules(map(parsed_line, urls.site_rules))
+        return cls(drop_parameters=urls.drop_parameters, optional_rules=rules, site_rules=sites)
 
     def canonical(self, url: str, base: str | None = None) -> str | None:
         """The identity of `url` (resolved against `base`); None when it can't be crawled as a URL."""
-        return self._identity.applied(parse(url, base))
+        identity = self._identity.applied(parse(url, base))
+        if self.site_rules is None or identity is None:
+            return identity
+        return self.site_rules.applied(identity, in_request=False)
 
     def request_form(self, url: str, base: str | None = None) -> str | None:
         """What is asked of the server: as a browser would, without userinfo and dropped parameters.
@@ -103,7 +118,10 @@ class Canonicalizer:
         The order of the query and the escapes stay as found, because servers may care; its
         canonical form is that of `url`.
         """
-        return self._request.applied(parse(url, base))
+        request = self._request.applied(parse(url, base))
+        if self.site_rules is None or request is None:
+            return request
+        return self.site_rules.applied(request, in_request=True)
 
 
 class _Steps:

@@ -6,6 +6,7 @@ from recrawl.config.model import Urls
 from recrawl.tables.dictionary import markdown_table
 from recrawl.tables.vocabulary import RejectFilter
 from recrawl.urls.rules import RULES, RULES_VERSION
+from recrawl.urls.site_rules import SiteRules, parsed_line
 
 #: Filters in the order in which they are asked, each with the keys of the section `urls` that set it.
 _FILTERS: tuple[tuple[RejectFilter, str], ...] = (
@@ -26,6 +27,25 @@ _FILTERS: tuple[tuple[RejectFilter, str], ...] = (
     (RejectFilter.CALENDAR, ""),
     (RejectFilter.SCOPE, ""),
 )
+
+
+#: A rule of each kind, with a URL that it changes.
+_EXAMPLES: tuple[tuple[str, str], ...] = (
+    ("alias www.example.org example.org", "http://www.example.org/a"),
+    ("ignore-case example.org", "http://example.org/News/Today"),
+    ("index-page example.org/index.html", "http://example.org/news/index.html"),
+    ("drop-parameter example.org?ref", "http://shop.example.org/a?id=3&ref=mail"),
+)
+
+
+def _site_rules() -> list[tuple[str, str, str]]:
+    rows = []
+    for line, url in _EXAMPLES:
+        rule = parsed_line(line)
+        rows.append(
+            (f"`{line}`", rule.kind.sentence, f"`{url}` → `{SiteRules([rule]).applied(url, in_request=False)}`")
+        )
+    return rows
 
 
 def url_rules_page(note: str) -> str:
@@ -58,6 +78,9 @@ def url_rules_page(note: str) -> str:
                 "`urls.optional_rules` names the optional ones that apply. What is requested of the server takes only "
                 "the rules marked so: it keeps the query in the order in which it was found.",
                 markdown_table(("rule", "does", "before → after", "why", "applies", "in the request"), rules),
+                "Behind them come rules of single sites, from `urls.site_rules` and from what `recrawl survey` found "
+                "and was accepted; each shapes the URLs of its host or registered domain alone.",
+                markdown_table(("rule", "does", "example"), _site_rules()),
                 "## Filters",
                 "Asked in this order; the first that has something to say is the reason in `rejects`.",
                 markdown_table(("filter", "turns away", "set by"), filters),

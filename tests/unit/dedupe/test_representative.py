@@ -43,7 +43,7 @@ def test_the_one_in_force_stays_while_it_shows_the_content(known: Incumbent, sta
 
 
 def test_there_must_be_somebody() -> None:
-    with pytest.raises(ValueError, match="empty"):
+    with pytest.raises(ValueError, match="nothing shows"):
         choose_representative(SUM, [], Incumbent(1, UrlState.GONE, SUM))
 
 
@@ -76,4 +76,29 @@ def test_the_sql_names_the_states_and_never_is_null() -> None:
     sql = still_stands_sql(state="s", content_checksum="c", captured_checksum="k", checksum="x")
     assert "s IN ('fetched')" in sql
     assert sql.startswith("coalesce(")
-    assert chosen_sql(stands="p", in_force_url_id="u", best="b") == "CASE WHEN p THEN u ELSE b.url_id END"
+    chosen = chosen_sql(
+        stands="p", in_force_url_id="u", in_force_host="h", in_force_names_itself="n", best="b", named="m"
+    )
+    assert chosen.endswith("WHEN p THEN u ELSE b.url_id END")
+
+
+def _shown(url_id: int, host: str, named: bool, depth: int = 1) -> Candidate:
+    domain = {"evil.test": "evil.test"}.get(host, "a.org")
+    return Candidate(url_id, f"http://{host}/{url_id}", depth, host, domain, named)
+
+
+def test_a_page_that_the_content_names_stands_for_it_within_its_domain() -> None:
+    near, named = _shown(1, "a.org", False, 0), _shown(2, "www.a.org:8080", True, 9)
+    assert choose_representative(SUM, [near, named], None) == 2
+    in_force = Incumbent(1, UrlState.FETCHED, SUM, host="a.org")
+    assert choose_representative(SUM, [named], in_force) == 2
+    # One that names itself gives way to no other; another site's word counts for nothing.
+    assert choose_representative(SUM, [named], Incumbent(1, UrlState.FETCHED, SUM, SUM, "a.org", True)) == 1
+    assert choose_representative(SUM, [near, _shown(3, "evil.test", True)], None) == 1
+    assert choose_representative(SUM, [_shown(3, "evil.test", True)], in_force) == 1
+    assert (
+        choose_representative(
+            SUM, [_shown(3, "evil.test", True)], Incumbent(1, UrlState.FETCHED, SUM, host="notevil.test")
+        )
+        == 1
+    )

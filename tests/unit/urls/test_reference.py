@@ -6,6 +6,7 @@ from recrawl.config.model import Urls
 from recrawl.tables.vocabulary import RejectFilter
 from recrawl.urls.reference import url_rules_page
 from recrawl.urls.rules import OPTIONAL_RULES, RULES
+from recrawl.urls.site_rules import SITE_RULE_KINDS
 
 #: What turns links and seeds away without being a filter of URLs.
 _NO_URL_FILTERS = {
@@ -21,7 +22,9 @@ def test_every_rule_and_filter_has_its_line() -> None:
     lines = page.splitlines()
     named = [line.split("`")[1] for line in lines if line.startswith("| `")]
     assert named[: len(RULES)] == [rule.name for rule in RULES]
-    assert set(named[len(RULES) :]) == set(RejectFilter) - _NO_URL_FILTERS
+    sites, filters = named[len(RULES) :][: len(SITE_RULE_KINDS)], named[len(RULES) + len(SITE_RULE_KINDS) :]
+    assert [line.partition(" ")[0] for line in sites] == list(SITE_RULE_KINDS)
+    assert set(filters) == set(RejectFilter) - _NO_URL_FILTERS
     assert all(rule.why.endswith(".") for rule in RULES)
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from jobs.cash_flows import outlinks_of_round, site_content_sql
 from recrawl.errors import LawBrokenError
+from recrawl.frontier.zones import zone_sql
 from recrawl.round_ledger import Round
 from recrawl.spark.application import Step
 from recrawl.spark.delta import bucket_sql, in_parallel
@@ -103,7 +104,7 @@ def host_changes(step: Step) -> DataFrame:
         f"{bucket_sql('host', step.buckets)} AS bucket",
         "host", "coalesce(registered_domain, domain) AS registered_domain",
         f"slice(array_distinct(concat(coalesce(seen_ips, array()), coalesce(ips, array()))), 1, {_MAX_IPS}) AS ips",
-        "coalesce(zone, 'default') AS zone",
+        f"{zone_sql('coalesce(registered_domain, domain)', step.configuration.frontier.zones)} AS zone",
         "coalesce(seen_robots_digest, robots_digest) AS robots_digest",
         "coalesce(seen_robots_expires_at, robots_expires_at) AS robots_expires_at",
         "CASE WHEN seen_robots_expires_at IS NOT NULL THEN seen_crawl_delay_seconds ELSE crawl_delay_seconds END "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
@@ -19,6 +22,7 @@ from recrawl.frontier.packing import (
     slice_sql,
     work_micros_sql,
 )
+from recrawl.frontier.zones import share_partitions, zone_sql
 from recrawl.spark.application import Step
 
 
@@ -33,8 +37,8 @@ def assign_partitions(step: Step, taken: DataFrame) -> tuple[DataFrame, list[Par
         .persist()
     )
     labels = _labels(step, hosts)
-    groups = _groups(hosts, labels, frontier.expected_page_bytes, pace).persist()
-    placed = _place(groups, partitions)
+    groups = _groups(hosts, labels, frontier.expected_page_bytes, pace, frontier.zones).persist()
+    placed = _place_by_zone(groups, partitions) if frontier.zones else _place(groups, partitions)
     rows = placed.groupBy("fetch_partition").agg(
         F.count("*").alias("groups"),
         F.sum("requests").alias("requests"),
@@ -87,7 +91,9 @@ def _labels(step: Step, hosts: DataFrame) -> DataFrame:
     return labels.persist()
 
 
-def _groups(hosts: DataFrame, labels: DataFrame, page_bytes: int, pace: TaskPace) -> DataFrame:
+def _groups(
+    hosts: DataFrame, labels: DataFrame, page_bytes: int, pace: TaskPace, zones: Mapping[str, str]
+) -> DataFrame:
     return (
         hosts.join(labels, "registered_domain")
         .groupBy("group")
@@ -95,9 +101,23 @@ def _groups(hosts: DataFrame, labels: DataFrame, page_bytes: int, pace: TaskPace
             F.sum("requests").alias("requests"),
             F.sum(F.col("requests") * page_bytes).alias("bytes"),
             F.max(F.col("requests") * F.col("delay_seconds")).alias("longest"),
+            # Domains of one address stay together, also where zones would part them: politeness comes first.
+            F.min(F.expr(zone_sql("registered_domain", zones))).alias("zone"),
         )
         .withColumn("work", F.expr(work_micros_sql("requests", "bytes", pace)))
     )
+
+
+def _place_by_zone(groups: DataFrame, partitions: int) -> DataFrame:
+    """`_place` for each zone in partitions of its own."""
+    work = {row["zone"]: int(row["work"]) for row in groups.groupBy("zone").agg(F.sum("work").alias("work")).collect()}
+    placed = [
+        _place(groups.where(F.col("zone") == zone), len(its)).withColumn(
+            "fetch_partition", (F.col("fetch_partition") + its.start).cast("int")
+        )
+        for zone, its in share_partitions(work, partitions).items()
+    ]
+    return reduce(DataFrame.unionByName, placed) if placed else _place(groups, partitions)
 
 
 def _place(groups: DataFrame, partitions: int) -> DataFrame:

@@ -16,6 +16,7 @@ from jobs.frontier_packing import assign_partitions
 from recrawl.config.form import RoundForm
 from recrawl.errors import UsageError
 from recrawl.frontier import packing, queues, quota, value
+from recrawl.frontier.zones import zone_of
 from recrawl.rank.aopic import Ledger
 from recrawl.spark.application import Step
 from recrawl.tables.vocabulary import FrontierMode, FrontQueue
@@ -321,6 +322,29 @@ def test_what_must_stay_together_shares_a_partition(crawl: JobCrawl, ip_gap_seco
     assert set(requests) == {0, 1, 2, 3}
     assert max(requests.values()) - min(requests.values()) < 0.1 * len(rows)
     assert {row["predicted_seconds"] for row in rows} == {f.seconds for f in forecasts}
+
+
+def test_partitions_never_mix_zones(crawl: JobCrawl) -> None:
+    zones = {"jp": "asia", "d3.jp": "home"}
+    step = crawl.open(
+        "20261130T170000.000000Z", number=7, fetch={"slots": 4, "ip_gap_seconds": 0.5}, frontier={"zones": zones}
+    )
+    domains = [f"d{number}.{'jp' if number % 2 else 'test'}" for number in range(40)]
+    hosts = [(n, f"h{n}.{domains[n % 40]}", domains[n % 40], 1.0, [f"192.0.2.{n % 40}"]) for n in range(400)]
+    # One address of two zones: its domains stay together all the same.
+    hosts[4] = (*hosts[4][:4], ["192.0.2.5"])
+    schema = "url_id BIGINT, host STRING, registered_domain STRING, delay_seconds DOUBLE, ips ARRAY<STRING>"
+    packed, forecasts = assign_partitions(step, step.spark.createDataFrame(hosts, schema))
+    rows = packed.select("url_id", "registered_domain", "fetch_partition").collect()
+    assert sorted(row["url_id"] for row in rows) == list(range(400))
+    found: dict[int, set[str]] = {}
+    for row in rows:
+        if row["registered_domain"] not in ("d4.test", "d5.jp"):
+            found.setdefault(row["fetch_partition"], set()).add(zone_of(row["registered_domain"], zones))
+    assert set(found) == {0, 1, 2, 3} == {f.partition for f in forecasts}
+    assert all(len(zones_there) == 1 for zones_there in found.values())
+    together = {row["fetch_partition"] for row in rows if row["registered_domain"] in ("d4.test", "d5.jp")}
+    assert len(together) == 1
 
 
 def test_running_sums_in_sql_place_as_the_packing_says(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jobs import rekey, seed
-from jobs.rank_fold import host_changes
+from jobs.rank_hosts import host_changes
 from jobs.survey import survey
 from recrawl.cli.main import main
 from recrawl.config.form import RoundForm

@@ -97,6 +97,7 @@ class Frontier(Section):
     )
     host_quota: PositiveInt = Field(10_000, description="URLs of one host that a round plans at most.")
     domain_quota: PositiveInt = Field(100_000, description="URLs of one registered domain that a round plans at most.")
+    zones: dict[Annotated[str, Field(pattern=r"^[a-z0-9-]+([.][a-z0-9-]+)*$")], Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]] = Field({}, description="Network zone by ending of the registered domain (a TLD or a domain; the longest that names it counts), e.g. jp = \"asia\"; all others are in the zone `default`. Fetch partitions never mix zones.")
     task_requests_per_second: float = Field(200.0, gt=0, description="Requests a second that one fetch task achieves, for packing and predictions.")
     task_bytes_per_second: float = Field(50.0 * MIB, gt=0, description="Bytes a second that one fetch task achieves, for packing and predictions.")
     expected_page_bytes: PositiveInt = Field(100_000, description="Bytes of a page, for packing and predictions.")

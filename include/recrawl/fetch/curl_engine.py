@@ -151,9 +151,7 @@ class CurlEngine:
         handle = slot.handle
         handle.setopt(pycurl.URL, request.url.partition("#")[0])
         handle.setopt(pycurl.WRITEFUNCTION, slot.body.write)
-        headers = self._settings.sent_headers(request)
-        lines = [f"{name}: {value}".encode("latin-1", "replace") for name, value in headers]
-        handle.setopt(pycurl.HTTPHEADER, lines)
+        handle.setopt(pycurl.HTTPHEADER, self._settings.sent_lines(request))
         if request.addresses:
             handle.setopt(pycurl.RESOLVE, [_resolve_line(request)])
         else:

@@ -7,8 +7,9 @@ no retries of its own. It asks the address guard with the address it is about to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol
 
 from recrawl.config.model import Configuration
@@ -144,13 +145,25 @@ class EngineSettings:
         headers = [pair for pair in headers if pair[0].lower() not in replaced]
         return [*headers, *request.headers, *request.secret_headers]
 
+    def sent_lines(self, request: EngineRequest) -> list[bytes]:
+        """`sent_headers` as lines, without their ends."""
+        if not request.headers and not request.secret_headers:
+            return self._usual_lines
+        return [f"{name}: {value}".encode("latin-1", "replace") for name, value in self.sent_headers(request)]
+
+    @cached_property
+    def _usual_lines(self) -> list[bytes]:
+        """Of a request without headers of its own, which most are."""
+        headers = [("User-Agent", self.user_agent), *self.common_headers.items()]
+        return [f"{name}: {value}".encode("latin-1", "replace") for name, value in headers]
+
     def request_head(self, request: EngineRequest) -> bytes:
         """The request head that goes over the wire, with secrets withheld."""
         target = request.url if self.proxy and request.url.startswith("http:") else request_target(request.url)
-        headers = self.sent_headers(request)
-        secrets = {name for name, _ in request.secret_headers}
-        lines = [f"{name}: {WITHHELD if name in secrets else value}\r\n" for name, value in headers]
-        return f"GET {target} HTTP/1.1\r\nHost: {request.host}\r\n{''.join(lines)}\r\n".encode("latin-1", "replace")
+        if request.secret_headers:
+            request = replace(request, secret_headers=tuple((name, WITHHELD) for name, _ in request.secret_headers))
+        start = f"GET {target} HTTP/1.1\r\nHost: {request.host}".encode("latin-1", "replace")
+        return b"\r\n".join([start, *self.sent_lines(request), b"", b""])
 
 
 class Engine(Protocol):

@@ -110,16 +110,11 @@ def to_parse(step: Step) -> DataFrame:
     content_round = (
         f"CASE WHEN is_unchanged THEN previous_content_round_id ELSE coalesce(first_round_id, '{step.round_id}') END"
     )
-    # Of a host with few captures a share says little: it is held against this many more.
-    hosts = step.opening("hosts").selectExpr(
-        "host", f"duplicate_count / (page_count + {_CAPTURES_THAT_TELL}D) AS duplicate_share"
-    )
     captures = (
         answered(step)
         .where("is_unchanged OR warc_file IS NOT NULL")
         .join(contents, "content_checksum", "left")
         .join(outlinks, "url_id", "left")
-        .join(hosts, "host", "left")
         .withColumns(
             {
                 "want_text": F.expr("coalesce(want_text, true)"),
@@ -139,8 +134,19 @@ def to_parse(step: Step) -> DataFrame:
         .withColumn("warc_file", F.lit(None).cast("string"))
         .dropDuplicates(["url_id"])
     )
-    work = captures.unionByName(redirects, allowMissingColumns=True)
+    work = _with_duplicate_share(step, captures).unionByName(redirects, allowMissingColumns=True)
     return work.unionByName(_robots_files(step), allowMissingColumns=True).select(*WORK_COLUMNS)
+
+
+def _with_duplicate_share(step: Step, captures: DataFrame) -> DataFrame:
+    """Captures with the share of duplicates among those of their host so far.
+
+    Of a host with few captures a share says little: it is held against `_CAPTURES_THAT_TELL` more.
+    """
+    if not step.application.stored.open("hosts", step.round.version_at_open("hosts")).file_uris():
+        return captures.withColumn("duplicate_share", F.lit(0.0))
+    share = f"duplicate_count / (page_count + {_CAPTURES_THAT_TELL}D) AS duplicate_share"
+    return captures.join(step.opening("hosts").selectExpr("host", share), "host", "left")
 
 
 def _robots_files(step: Step) -> DataFrame:

@@ -111,7 +111,7 @@ def judge(profile: str, root: Path, log: Path, port: int) -> Judged:
     truth = {
         canonical
         for row in _truth(port, "pages")
-        if row.get("kind") in ("normal", "dup", "near") and (canonical := canonicalizer.canonical(row["url"]))
+        if row.get("kind") in ("normal", "dup", "neardup") and (canonical := canonicalizer.canonical(row["url"]))
     }
     known = {row["url"] for row in reader.query("SELECT url FROM urls").to_pylist()}
     asked_for = ", ".join(f"'{name}'" for name in _ASKED_FOR)

@@ -11,6 +11,7 @@ from jobs.parse import run
 from recrawl.parse.html import parse_html
 from recrawl.parse.minhash import signature_of
 from recrawl.parse.normalised import page_checksum
+from recrawl.parse.text import quality
 from recrawl.rounds import warc_folder
 from recrawl.spark.application import Step, Summary
 from recrawl.urls.keys import content_checksum, url_id
@@ -23,6 +24,7 @@ from tests.jobs.crawl import (
     plain,
     row_of_content,
     row_of_fetch,
+    row_of_host,
     row_of_outlinks,
     row_of_plan,
     row_of_seed,
@@ -89,6 +91,7 @@ def parsed(crawl: JobCrawl) -> tuple[Step, Summary]:
         outlinks=[row_of_outlinks(SAME, [HOME, CHANGED], 5)],
         contents=[row_of_content(content_checksum(BODIES[SEEN_BEFORE]), _at("elsewhere"))],
         seeds=[row_of_seed(HOME, tags=["news", "daily"])],
+        hosts=[row_of_host("a.test", page_count=80, duplicate_count=50)],
     )
     step = crawl.open()
 
@@ -147,6 +150,8 @@ def test_a_capture_becomes_one_page(parsed: tuple[Step, Summary]) -> None:
     home = pages.where(F.col("url_id") == url_id(HOME))
     [(text,)] = plain(home, "text")
     assert text.startswith("The text of the page is long enough")
+    # 50 duplicates, held against 80 captures and 20 more.
+    assert plain(home, "quality") == [(quality(text, len("firstfirstsecondfarmail"), (), 0.5),)]
     assert plain(home, "charset", "canonical", "handler", "content_checksum", "planned_url_id", "fetched_at") == [
         ("utf-8", HOME, "html", content_checksum(BODIES[HOME]), min(url_id(HOME), url_id(OTHER_WAY)), NOW)
     ]

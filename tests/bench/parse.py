@@ -107,9 +107,7 @@ def pages_a_second(source: Source, extractor: str) -> Measured:
 
     def parse_pages(pages: list[tuple[str, str, bytes]]) -> None:
         for url, content_type, body in pages:
-            page = parse_capture(
-                Capture(url, content_type, body, None, 0, "recrawl", want_text=True), settings
-            )
+            page = parse_capture(Capture(url, content_type, body, None, 0, "recrawl", want_text=True), settings)
             resolve_links(url, 0, page.links, page.nofollow, judge, settings.max_links_per_page, False)
 
     # Once over a part for imports, models and caches; those are paid once a process.

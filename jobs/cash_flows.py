@@ -14,6 +14,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.known_rows import among
 from recrawl.rank.aopic import effective_cash_sql, lambda_parts, resolve_representative_sql, share_sql
 from recrawl.rank.transitions import payable_sql
 from recrawl.spark.application import Step
@@ -76,7 +77,7 @@ def _cash_of_tried(step: Step) -> DataFrame:
     seeds = step.opening("seeds").select("url_id", "credit_granted")
     held = held_sql(step)[1]
     return (
-        tried.join(urls, "url_id", "left")
+        tried.join(among(step, urls, tried), "url_id", "left")
         .join(seeds, "url_id", "left")
         .select("url_id", F.expr(held).alias("effective_cash"))
     )
@@ -99,8 +100,11 @@ def account_moves(step: Step) -> DataFrame:
     moves = redirects.join(pages.select("url_id"), "url_id", "left_anti").unionByName(duplicates)
     again = moves.selectExpr("url_id AS target_url_id", "target_url_id AS next_target", "true AS moves_too")
     captured = pages.selectExpr("url_id AS target_url_id", "true AS captured")
-    standing = urls.where(f"state IN ('{UrlState.DUPLICATE}', '{UrlState.REDIRECT}')").selectExpr(
-        "url_id AS target_url_id", "canonical_url_id AS standing_target"
+    targets = redirects.select(F.col("target_url_id").alias("url_id")).union(seen.select("representative_url_id"))
+    standing = (
+        among(step, urls, targets)
+        .where(f"state IN ('{UrlState.DUPLICATE}', '{UrlState.REDIRECT}')")
+        .selectExpr("url_id AS target_url_id", "canonical_url_id AS standing_target")
     )
     has_own = "coalesce(moves_too, false) OR (captured IS NULL AND standing_target IS NOT NULL)"
     next_target = "CASE WHEN coalesce(moves_too, false) THEN next_target ELSE standing_target END"
@@ -127,14 +131,13 @@ def _redirects(step: Step, links: DataFrame) -> DataFrame:
     edges = links.where(F.col("link_kind") == str(LinkKind.REDIRECT)).select(
         F.col("src_url_id").alias("url_id"), F.col("dst_url_id").alias("target_url_id")
     )
+    redirected = step.slice("fetches").where(F.col("outcome") == str(Outcome.REDIRECT))
     return (
-        step.slice("fetches")
-        .where(F.col("outcome") == str(Outcome.REDIRECT))
-        .join(plan, "planned_url_id")
+        redirected.join(plan, "planned_url_id")
         .groupBy("url_id")
         .agg(F.min("min_depth").alias("min_depth"))
         .join(edges.groupBy("url_id").agg(F.min("target_url_id").alias("target_url_id")), "url_id", "left")
-        .join(tags, "url_id", "left")
+        .join(among(step, tags, redirected), "url_id", "left")
         .join(seeds, "url_id", "left")
         .selectExpr(
             "url_id", "target_url_id", "min_depth", "coalesce(nullif(seed_tag, ''), own_tags, '') AS seed_tag",

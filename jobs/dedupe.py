@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from jobs.cash_flows import RoundFlows, identified, link_flows, round_flows
 from jobs.dedupe_near import near_clusters
 from jobs.dedupe_seen import known_among
+from jobs.known_rows import among
 from recrawl.dedupe.representative import chosen_sql, order_struct_sql, still_stands_sql
 from recrawl.spark.application import Step, Summary, step_main
 from recrawl.tables.vocabulary import LinkKind, RejectFilter
@@ -23,7 +24,8 @@ from recrawl.tables.vocabulary import LinkKind, RejectFilter
 
 def run(step: Step) -> Summary:
     """Identify the round's contents and targets."""
-    seen = content_seen(step.slice("pages"), step.opening("contents"), step.opening("urls"))
+    pages, contents, urls = step.slice("pages"), step.opening("contents"), step.opening("urls")
+    seen = content_seen(pages, contents, among(step, urls, incumbents(pages, contents)))
     over_full_bands: dict[str, int] = {}
     # Parse signs new texts alone: without any there is nothing to compare.
     if step.configuration.dedupe.near_duplicates and step.application.stored.has_slice("signatures", step.round_id):
@@ -47,6 +49,12 @@ def run(step: Step) -> Summary:
 
 def _of_round(rows: DataFrame, step: Step) -> DataFrame:
     return rows.withColumn("round_id", F.lit(step.round_id))
+
+
+def incumbents(pages: DataFrame, contents: DataFrame) -> DataFrame:
+    """(url_id) of the representatives in force of the contents that the round's pages show."""
+    shown = identified(pages).select("identity_checksum").distinct()
+    return contents.join(shown, "identity_checksum", "left_semi").selectExpr("first_url_id AS url_id")
 
 
 def content_seen(pages: DataFrame, contents: DataFrame, urls: DataFrame) -> DataFrame:

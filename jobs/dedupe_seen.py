@@ -15,6 +15,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.known_rows import MOST_SENT_ROWS, is_large
 from recrawl.config.model import Dedupe
 from recrawl.dedupe.url_filters import FilterSettings, build_filters, extend_filters, ids_maybe_known
 from recrawl.spark.application import Step, say
@@ -39,19 +40,23 @@ def id_bucket_sql(url_id: str, buckets: int) -> str:
 def known_among(step: Step, targets: DataFrame) -> Iterator[tuple[DataFrame, DataFrame]]:
     """(targets, known): `known` holds (url_id, known_url, known_host) of the targets that `urls` held at the opening.
 
-    Without filters `known` is all of `urls`, for the join that follows. With them the targets are kept
-    for the block, because they are read twice.
+    Of a table that is not large, and without filters, `known` is all of `urls`, for the join that follows.
+    Else the targets are kept for the block, because they are read twice.
 
     Args:
         targets: rows with distinct url_ids.
     """
     urls = step.opening("urls").select("url_id", F.col("url").alias("known_url"), F.col("host").alias("known_host"))
-    if not filters_are_used(step.configuration.dedupe, int(step.round["known_before"])):
+    filtered = filters_are_used(step.configuration.dedupe, int(step.round["known_before"]))
+    if not filtered and not is_large(step):
         yield targets, urls
         return
     kept = targets.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield kept, urls.join(maybe_known(step, kept), "url_id", "left_semi")
+        ids = maybe_known(step, kept) if filtered else kept.select("url_id")
+        if kept.count() <= MOST_SENT_ROWS:
+            ids = F.broadcast(ids)
+        yield kept, urls.join(ids, "url_id", "left_semi")
     finally:
         kept.unpersist()
 

@@ -20,16 +20,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.fetch_tables import MERGED_TABLES, OWN_TABLES, TablesTask
 from recrawl.clock import SystemClock
 from recrawl.config.model import Configuration
+from recrawl.fetch.journal import journal_names
 from recrawl.fetch.partition import HostRecord, KnownHost, PartitionTask, PlannedUrl, StoredRobots, run_partition
 from recrawl.fetch.work import PlanItem
 from recrawl.live import live_figures
-from recrawl.rounds import warc_folder
 from recrawl.spark.application import Step, Summary, stage_progress, step_main
-from recrawl.spark.delta import in_parallel
-from recrawl.spark.schema import schema_of
 from recrawl.spark.scope import scope_set
+from recrawl.table_parts import PartFile
 from recrawl.tables.vocabulary import OverrideKind, RobotsOutcome
 from recrawl.urls.scope import ScopeSet
 
@@ -215,56 +215,24 @@ def _stored_robots(file: dict[str, Any]) -> tuple[str, StoredRobots]:
 
 def write_tables(step: Step) -> None:
     """Build this step's slices from every published journal of the round."""
-    journals = [name for name in step.store.names(warc_folder(step.round_id)) if name.endswith(".journal.jsonl")]
-    lines = _journal_lines(step, journals).persist()
-    visits = journal_rows(lines, "host_visits")
-    in_parallel(
-        [
-            lambda: step.write("fetches", journal_rows(lines, "fetches")),
-            lambda: step.write("robots", _newest_robots(journal_rows(lines, "robots"))),
-            lambda: step.write("skips", journal_rows(lines, "skips"), "fetch"),
-            lambda: step.write("warc_files", journal_rows(lines, "warc_files")),
-            lambda: step.write("host_visits", _whole_visits(visits)),
-        ]
-    )
-    lines.unpersist()
+    journals = journal_names(step.store, step.round_id)
+    said = _written_parts(step, journals).collect() if journals else []
+    parts = [PartFile.from_text(row["row"]) for row in said]
+    for table in (*OWN_TABLES, *MERGED_TABLES):
+        step.lease.check()
+        own_step = "fetch" if table == "skips" else None
+        step.application.stored.commit_parts(table, step.round_id, parts, own_step)
 
 
-def _journal_lines(step: Step, journals: list[str]) -> DataFrame:
-    schema = "table STRING, row STRING"
-    if not journals:
-        return step.spark.createDataFrame([], schema)
-    return step.spark.read.schema(schema).json([step.store.uri(name) for name in journals])
-
-
-def journal_rows(lines: DataFrame, table: str) -> DataFrame:
-    """The rows that the journals hold for a table."""
-    schema = schema_of(table)
-    parsed = F.from_json("row", schema, {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX"})
-    return lines.where(F.col("table") == table).select(parsed.alias("row")).select("row.*")
-
-
-def _newest_robots(rows: DataFrame) -> DataFrame:
-    """One file a scheme and host: an attempt that was killed may have fetched it before."""
-    newest = F.max_by(F.struct(*rows.columns), "fetched_at").alias("newest")
-    return rows.groupBy("scheme", "host").agg(newest).select("newest.*")
-
-
-def _whole_visits(rows: DataFrame) -> DataFrame:
-    """One row a host: a journal part holds the visit of its own time."""
-    latest = F.max_by(F.struct(*rows.columns), F.coalesce("last_access_at", F.lit(0).cast("timestamp"))).alias("latest")
-    merged = rows.groupBy("host").agg(
-        latest,
-        F.sum("requests").alias("requests"),
-        F.min("min_gap_ms").alias("min_gap_ms"),
-        F.sum("errors").alias("errors"),
-        F.sum("deferred").alias("deferred"),
-        F.max("retry_after_seconds").alias("retry_after_seconds"),
-        F.array_distinct(F.flatten(F.collect_list("ips"))).alias("ips"),
-    )
-    summed = [name for name in merged.columns if name not in ("host", "latest")]
-    rest = [F.col(f"latest.{name}") for name in rows.columns if name not in summed and name != "host"]
-    return merged.select("host", *summed, *rest)
+def _written_parts(step: Step, journals: list[str]) -> DataFrame:
+    """One row a data file: tasks read whole journals, then tasks merge what several say of one host."""
+    task = TablesTask(step.round_id, step.configuration.storage)
+    schema = "host STRING, table STRING, row STRING"
+    # Few long journals or many short ones: as many tasks as there is something to do for.
+    spread = min(len(journals), 4 * step.spark.sparkContext.defaultParallelism)
+    names = step.spark.createDataFrame(pa.table({"journal": journals}))
+    lines = names.repartition(spread).mapInArrow(task.read, schema)
+    return lines.repartition("host").sortWithinPartitions("host").mapInArrow(task.merge, schema)
 
 
 if __name__ == "__main__":

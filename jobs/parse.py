@@ -28,14 +28,7 @@ _READ_SPAN_BYTES = 16 << 20
 def run(step: Step) -> Summary:
     """Parse the round's captures: one pass, the tasks write the rows, one commit a table."""
     said = parse(step, to_parse(step)).collect()
-    partitions = {"round_id": step.round_id}
-    parts = [
-        PartFile(
-            row["table"], row["path"], row["bytes"], row["rows"],
-            partitions | ({"step": "parse"} if row["table"] == "rejects" else {}),
-        )
-        for row in said
-    ]  # fmt: skip
+    parts = [PartFile.from_text(row["part"]) for row in said]
     for table, own_step in (("pages", None), ("links", None), ("rejects", "parse")):
         step.lease.check()
         step.application.stored.commit_parts(table, step.round_id, parts, own_step)
@@ -172,7 +165,7 @@ def parse(step: Step, work: DataFrame) -> DataFrame:
     # More tasks than cores even out pages of unequal cost; each starts with its imports, so not many more.
     tasks = step.spark.sparkContext.defaultParallelism * 2
     spread = work.repartition(tasks, F.xxhash64("warc_file", span, F.col("url_id") % 4))
-    schema = "table STRING, path STRING, bytes BIGINT, rows BIGINT, outcomes MAP<STRING, BIGINT>"
+    schema = "part STRING, outcomes MAP<STRING, BIGINT>"
     return spread.sortWithinPartitions("warc_file", "warc_offset").mapInArrow(
         partial(parse_task, settings=settings), schema
     )

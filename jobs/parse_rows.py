@@ -31,16 +31,8 @@ _WITHOUT_CONTENT = (ParseOutcome.EMPTY, ParseOutcome.REFUSED, ParseOutcome.SOFT_
 #: Parsed pages whose rows are held together.
 _BATCH_ROWS = 100
 
-#: What a task says of the data files that it wrote.
-PARTS_SCHEMA = pa.schema(
-    [
-        ("table", pa.string()),
-        ("path", pa.string()),
-        ("bytes", pa.int64()),
-        ("rows", pa.int64()),
-        ("outcomes", pa.map_(pa.string(), pa.int64())),
-    ]
-)
+#: What a task says of each data file that it wrote, and of the pages in it.
+PARTS_SCHEMA = pa.schema([("part", pa.string()), ("outcomes", pa.map_(pa.string(), pa.int64()))])
 
 
 @dataclass(frozen=True)
@@ -112,14 +104,7 @@ def parse_task(batches: Iterator[pa.RecordBatch], settings: ParseSettings) -> It
     finally:
         streams.close()
     said = [
-        {
-            "table": part.table,
-            "path": part.path,
-            "bytes": part.bytes,
-            "rows": part.rows,
-            "outcomes": list(outcomes.items()) if part.table == "pages" else [],
-        }
-        for part in parts
+        {"part": part.to_text(), "outcomes": list(outcomes.items()) if part.table == "pages" else []} for part in parts
     ]
     yield pa.RecordBatch.from_pylist(said, schema=PARTS_SCHEMA)
 

@@ -7,20 +7,21 @@ What fits a list of rows needs no JVM: a row of `rounds`, decisions, seeds. Spar
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from recrawl.config.model import Storage
-from recrawl.errors import TableError
+from recrawl.errors import StorageError, TableError
 from recrawl.storage import Store
 from recrawl.table_parts import PartFile
-from recrawl.tables.catalog import MODEL_VERSION, TABLES, TABLES_FOLDER, TableKind
+from recrawl.tables.catalog import DATABASE, MODEL_VERSION, TABLES, TABLES_FOLDER, TableKind
 from recrawl.tables.ddl import MODEL_VERSION_PROPERTY, arrow_schema
 from recrawl.tables.first_commit import first_commit
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Rows = Sequence[Mapping[str, Any]]
+
+#: How deltalake draws the causes of an error.
+_DRAWING = re.compile(r"\x1b\[[0-9;]*m|\u21b3")
 
 
 class StoredTables:
@@ -63,14 +67,7 @@ class StoredTables:
         return missing
 
     def _check_model(self, name: str) -> None:
-        found = self.open(name)
-        version = int(found.metadata().configuration.get(MODEL_VERSION_PROPERTY, "0"))
-        if version > MODEL_VERSION:
-            raise TableError(
-                f"The tables under {self.store.root} have model version {version}, this program knows {MODEL_VERSION}.",
-                "Use the newer recrawl.",
-            )
-        stored = {field.name for field in found.schema().fields}
+        stored = {field.name for field in self.open(name).schema().fields}
         known = {column.name for column in TABLES[name].columns}
         if stored != known:
             lacking, foreign = ", ".join(sorted(known - stored)), ", ".join(sorted(stored - known))
@@ -82,10 +79,11 @@ class StoredTables:
             )
 
     def open(self, table: str, version: int | None = None) -> DeltaTable:
-        """A table at a version, or now."""
-        from deltalake import DeltaTable
-
-        return DeltaTable(self.path(table), version=version, storage_options=self.store.delta_options() or None)
+        """A table at a version, or now. Raises as `open_table`, and where there is no such table."""
+        opened = open_table(self.store, table, version)
+        if opened is None:
+            raise TableError(f"There is no table {DATABASE}.{table} under {self.store.root}.")
+        return opened
 
     def version(self, table: str) -> int:
         """The newest Delta version of a table, from the names of its commits."""
@@ -144,32 +142,45 @@ class StoredTables:
         Args:
             parts: what `PartWriter.close` gave; those of other tables are left aside.
         """
-        from deltalake import CommitProperties
-        from deltalake.transaction import AddAction, RemoveAction
-
         self._require(table, TableKind.EVENT)
-        declared, stored = TABLES[table], self.open(table)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(
-                path=part.path,
-                size=part.bytes,
-                partition_values=dict(part.partitions),
-                modification_time=int(time.time() * 1_000),
-                data_change=True,
-                stats=json.dumps({"numRecords": part.rows}),
-            )
-            for part in parts
-            if part.table == table
-        ]
-        if actions or self._slice_files(table, round_id, step):
-            stored.create_write_transaction(
-                actions,
-                "overwrite",
-                stored.schema(),
-                partition_by=list(declared.partition_by),
-                partition_filters=_slice_filters(round_id, step),
-                commit_properties=CommitProperties(custom_metadata={"userMetadata": round_id}),
-            )
+        added = [_add_action(part) for part in parts if part.table == table]
+        if added or self._slice_files(table, round_id, step):
+            self._commit(table, added, "overwrite", {"userMetadata": round_id}, _slice_filters(round_id, step))
+
+    def append_parts(self, table: str, transaction: str, parts: Sequence[PartFile]) -> None:
+        """Append data files that tasks wrote to a state table, in one commit; done once a transaction."""
+        self._require(table, TableKind.STATE)
+        added = [_add_action(part) for part in parts]
+        if added and not self.has_committed(table, transaction):
+            self._commit(table, added, "append", {}, transaction=transaction)
+
+    def has_committed(self, table: str, transaction: str) -> bool:
+        """Whether a commit under this transaction id is in force."""
+        return self.open(table).transaction_version(transaction) is not None
+
+    def _commit(
+        self,
+        table: str,
+        actions: list[Any],
+        mode: Literal["append", "overwrite"],
+        metadata: dict[str, str],
+        replaced: list[tuple[str, str, str]] | None = None,
+        transaction: str | None = None,
+    ) -> None:
+        from deltalake import CommitProperties, Transaction
+
+        stored = self.open(table)
+        stored.create_write_transaction(
+            actions,
+            mode,
+            stored.schema(),
+            partition_by=list(TABLES[table].partition_by),
+            partition_filters=replaced,
+            commit_properties=CommitProperties(
+                custom_metadata=metadata,
+                app_transactions=[Transaction(transaction, 0)] if transaction else None,
+            ),
+        )
 
     def delete_slice(self, table: str, round_id: str) -> None:
         """Delete a round's rows of an event table."""
@@ -189,6 +200,61 @@ class StoredTables:
     def _require(table: str, kind: TableKind) -> None:
         if TABLES[table].kind is not kind:
             raise TableError(f"{table} is a table of another kind: {TABLES[table].kind.value}, not {kind.value}.")
+
+
+def open_table(store: Store, table: str, version: int | None = None) -> DeltaTable | None:
+    """A table at a version, or now; None where there is none yet.
+
+    Raises:
+        StorageError: the storage can't be reached or refuses.
+        TableError: the version is no longer there, or the table was made by a newer program.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    folder = f"{TABLES_FOLDER}/{table}"
+    if store.is_local and not store.exists(f"{folder}/_delta_log"):
+        return None
+    try:
+        opened = DeltaTable(store.uri(folder), version=version, storage_options=store.delta_options() or None)
+    except TableNotFoundError:
+        return None
+    except OSError as error:
+        mend = "Check storage.root, storage.s3_endpoint and the keys."
+        raise StorageError(f"{store.root} can't be read: {engine_sentence(error)}", mend) from None
+    except DeltaError as error:
+        if version is None:
+            raise TableError(f"{DATABASE}.{table} can't be read: {engine_sentence(error)}") from None
+        raise TableError(
+            f"{DATABASE}.{table} no longer has its version {version}.", "Time travel reaches back storage.undo_days."
+        ) from None
+    model = int(opened.metadata().configuration.get(MODEL_VERSION_PROPERTY) or 0)
+    if model > MODEL_VERSION:
+        raise TableError(
+            f"{DATABASE}.{table} has model version {model}, this program knows {MODEL_VERSION}.",
+            "Use the newer program.",
+        )
+    return opened
+
+
+def engine_sentence(error: Exception) -> str:
+    """An engine's message as one line, without the drawing of its causes."""
+    lines = [line.strip() for line in _DRAWING.sub("", str(error)).splitlines()]
+    text = " ".join(line for line in lines if line and line != "caused by")
+    return text if len(text) <= 400 else f"{text[:397]}…"
+
+
+def _add_action(part: PartFile) -> Any:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        path=part.path,
+        size=part.bytes,
+        partition_values=dict(part.partitions),
+        modification_time=int(time.time() * 1_000),
+        data_change=True,
+        stats=json.dumps({"numRecords": part.rows, **part.statistics}),
+    )
 
 
 def slice_predicate(round_id: str, step: str | None) -> str:

@@ -169,7 +169,7 @@ class MisbehavingWeb:
         return f"http://{host}:{self.port}{path}"
 
     def hosts_file(self, path: Path) -> Path:
-        """Write the names and addresses of all sites in the form of /etc/hosts; a running crawl never sees half a file."""
+        """Write the names and addresses of all sites in the form of /etc/hosts; nobody ever reads half a file."""
         half = path.with_name(f"{path.name}.{os.getpid()}.half")
         half.write_text("".join(f"{site.address} {site.host}\n" for site in self._sites.values()))
         return half.replace(path)

@@ -14,25 +14,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recrawl.asking.named_rounds import ENDED_STATES, RoundRow, resolve_round
-from recrawl.errors import StorageError, TableError, UsageError
+from recrawl.errors import TableError, UsageError
 from recrawl.storage import Store
-from recrawl.tables.catalog import MODEL_VERSION, STATE_TABLES, TABLES, TABLES_FOLDER
-from recrawl.tables.ddl import MODEL_VERSION_PROPERTY
+from recrawl.stored_tables import engine_sentence, open_table
+from recrawl.tables.catalog import DATABASE, STATE_TABLES, TABLES
 from recrawl.tables.vocabulary import RoundState
 from recrawl.urls.canonical import Canonicalizer
 from recrawl.urls.keys import url_id
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable, QueryBuilder
-
-#: The database that analysts see.
-DATABASE = "crawl"
+    from deltalake import QueryBuilder
 
 _READING = re.compile(r"\s*(?:\(\s*)*(?:select|with|values|explain|show|describe)\b", re.IGNORECASE)
 _COMMENT_OR_STRING = r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'"
 _URL_ID_CALL = re.compile(rf"({_COMMENT_OR_STRING})|\burl_id\s*\(\s*'((?:[^']|'')*)'\s*\)", re.IGNORECASE | re.DOTALL)
-#: How the engine draws the causes of an error.
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m|\u21b3")
 _IGNORED = re.compile(_COMMENT_OR_STRING, re.DOTALL)
 _HALF_WAY = frozenset({RoundState.FOLDING.value, RoundState.UNDOING.value})
 
@@ -87,7 +82,7 @@ class Reader:
         except Exception as error:
             if type(error).__name__ != "DeltaError":
                 raise
-            raise UsageError(f"The query can't be answered: {_first_lines(str(error))}") from None
+            raise UsageError(f"The query can't be answered: {engine_sentence(error)}") from None
 
     def rounds(self) -> list[dict[str, Any]]:
         """The rows of `rounds` by number, MAP columns as dicts; [] before the first round."""
@@ -123,14 +118,14 @@ class Reader:
 
     def version(self, table: str) -> int | None:
         """The latest Delta version of a table; None when it does not exist yet."""
-        opened = self._open(table, None)
+        opened = open_table(self._store, table)
         return None if opened is None else opened.version()
 
     def table_sizes(self) -> list[TableSize]:
         """The sizes of all tables that exist, in the catalog's order."""
         sizes = []
         for name in TABLES:
-            table = self._open(name, None)
+            table = open_table(self._store, name)
             if table is None:
                 continue
             files = pa.table(table.get_add_actions(flatten=True))
@@ -158,7 +153,7 @@ class Reader:
         for name in TABLES:
             if name not in words:
                 continue
-            table = self._open(name, versions.get(name))
+            table = open_table(self._store, name, versions.get(name))
             if table is not None:
                 builder.register(name, table)
                 builder.register(f"{DATABASE}.{name}", table)
@@ -168,37 +163,6 @@ class Reader:
                     "It is made by the first round: `recrawl round --seeds FILE`.",
                 )
         return builder
-
-    def _open(self, name: str, version: int | None) -> DeltaTable | None:
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError, TableNotFoundError
-
-        folder = f"{TABLES_FOLDER}/{name}"
-        if self._store.is_local and not self._store.exists(f"{folder}/_delta_log"):
-            return None
-        try:
-            table = DeltaTable(
-                self._store.uri(folder), version=version, storage_options=self._store.delta_options() or None
-            )
-        except TableNotFoundError:
-            return None
-        except OSError as error:
-            mend = "Check storage.root, storage.s3_endpoint and the keys."
-            raise StorageError(f"{self._store.root} can't be read: {_first_lines(str(error))}", mend) from None
-        except DeltaError as error:
-            if version is None:
-                raise TableError(f"{DATABASE}.{name} can't be read: {_first_lines(str(error))}") from None
-            raise TableError(
-                f"{DATABASE}.{name} no longer has its version {version}.",
-                "Time travel reaches back storage.undo_days.",
-            ) from None
-        model = int(table.metadata().configuration.get(MODEL_VERSION_PROPERTY) or 0)
-        if model > MODEL_VERSION:
-            raise TableError(
-                f"{DATABASE}.{name} has model version {model}, this program knows {MODEL_VERSION}.",
-                "Use the newer program.",
-            )
-        return table
 
     def _with_ids(self, sql: str) -> str:
         """`url_id('…')` replaced by the number, strings and comments left alone."""
@@ -217,11 +181,3 @@ class Reader:
             self._canonicalizer = Canonicalizer()
         canonical = self._canonicalizer.canonical(url)
         return None if canonical is None else url_id(canonical)
-
-
-def _first_lines(message: str) -> str:
-    """An engine's message as one line, without its Python-side prefixes."""
-    lines = [line.strip() for line in _COLOURS.sub("", message).splitlines()]
-    lines = [line for line in lines if line and line != "caused by"]
-    text = " ".join(lines)
-    return text if len(text) <= 400 else f"{text[:397]}…"

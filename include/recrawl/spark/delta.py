@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from delta.tables import DeltaTable
@@ -18,7 +19,8 @@ from pyspark.sql import functions as F
 from recrawl.errors import TableError
 from recrawl.spark.direct import read_files, small_snapshot_files
 from recrawl.spark.schema import schema_of
-from recrawl.stored_tables import StoredTables, slice_predicate
+from recrawl.stored_tables import StoredTables
+from recrawl.table_parts import PartFile, write_parts
 from recrawl.tables.catalog import TABLES, Table, TableKind
 
 T = TypeVar("T")
@@ -62,12 +64,12 @@ class Tables:
         if declared.kind is not TableKind.EVENT:
             raise TableError(f"{table} has no slices.")
         partitions = {"round_id": round_id} | ({"step": step} if step else {})
-        writer = conform(rows, table).write.format("delta").option("userMetadata", round_id)
-        if small_snapshot_files(self._stored.store, table, None, partitions) == []:
-            # Nothing to replace: an append is one commit without a look at the table's files.
-            writer.mode("append").save(self._stored.path(table))
-            return
-        writer.mode("overwrite").option("replaceWhere", slice_predicate(round_id, step)).save(self._stored.path(table))
+        self._stored.commit_parts(table, round_id, self._parts(table, rows, partitions), step)
+
+    def _parts(self, table: str, rows: DataFrame, partitions: dict[str, str]) -> list[PartFile]:
+        task = partial(write_parts, store=self._stored.store, table=table, partitions=partitions)
+        said = conform(rows, table).mapInArrow(task, "part STRING").collect()
+        return [PartFile.from_text(row["part"]) for row in said]
 
     def fold(self, table: str, transaction: str, updates: DataFrame | None, inserts: DataFrame | None) -> None:
         """Fold rows into a state table: update those that exist, append those that are new.
@@ -85,17 +87,9 @@ class Tables:
             touched = [row["bucket"] for row in updates.select("bucket").distinct().collect()]
             if touched:
                 self._merge(declared, f"{transaction}/update", updates, sorted(touched))
-        if inserts is not None:
-            (
-                conform(inserts, table)
-                .repartition("bucket")
-                .sortWithinPartitions(*_layout(declared))
-                .write.format("delta")
-                .mode("append")
-                .option("txnAppId", f"{transaction}/append")
-                .option("txnVersion", 0)
-                .save(self._stored.path(table))
-            )
+        if inserts is not None and not self._stored.has_committed(table, f"{transaction}/append"):
+            ordered = inserts.repartition("bucket").sortWithinPartitions(*_layout(declared))
+            self._stored.append_parts(table, f"{transaction}/append", self._parts(table, ordered, {}))
 
     def _merge(self, table: Table, transaction: str, updates: DataFrame, buckets: list[int]) -> None:
         # A merge takes its transaction from the session's settings alone: each has a session of its own.

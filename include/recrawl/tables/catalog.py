@@ -181,5 +181,8 @@ TABLES: dict[str, Table] = {table.name: table for table in _ALL}
 STATE_TABLES: tuple[str, ...] = tuple(table.name for table in _ALL if table.kind is S)
 EVENT_TABLES: tuple[str, ...] = tuple(table.name for table in _ALL if table.kind is E)
 
+#: The database that analysts see.
+DATABASE = "crawl"
+
 #: The folder of a crawl's tables under its storage root.
 TABLES_FOLDER = "tables"

@@ -70,13 +70,20 @@ def properties(table: Table, undo_days: int) -> dict[str, str]:
         MODEL_VERSION_PROPERTY: str(MODEL_VERSION),
     }
     if table.kind is TableKind.STATE:
-        names = {column.name for column in table.columns}
         values["delta.enableDeletionVectors"] = "true"
-        values["delta.dataSkippingStatsColumns"] = ",".join(name for name in STATISTICS_COLUMNS if name in names)
+        values["delta.dataSkippingStatsColumns"] = ",".join(statistics_columns(table))
     if table.kind is TableKind.EVENT:
         # Slices are pruned by their partition; nothing else of an event is sorted.
         values["delta.dataSkippingNumIndexedCols"] = "0"
     return values
+
+
+def statistics_columns(table: Table) -> tuple[str, ...]:
+    """The columns by whose least and greatest values a table's files are skipped."""
+    if table.kind is not TableKind.STATE:
+        return ()
+    names = {column.name for column in table.columns}
+    return tuple(name for name in STATISTICS_COLUMNS if name in names)
 
 
 def arrow_type(spark_type: str) -> pa.DataType:

@@ -10,8 +10,10 @@ import json
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from recrawl.tables.catalog import Table, TableKind
-from recrawl.tables.ddl import constraints, properties
+from recrawl.tables.ddl import arrow_schema, constraints, properties
 
 #: Writer version 3: NOT NULL and CHECK constraints.
 _PLAIN_PROTOCOL: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 3}
@@ -23,18 +25,6 @@ _VECTOR_PROTOCOL: dict[str, Any] = {
     "readerFeatures": ["deletionVectors"],
     "writerFeatures": ["deletionVectors", "checkConstraints", "invariants", "appendOnly"],
 }
-
-_SIMPLE_TYPES = {
-    "STRING": "string",
-    "BIGINT": "long",
-    "INT": "integer",
-    "DOUBLE": "double",
-    "BOOLEAN": "boolean",
-    "TIMESTAMP": "timestamp",
-    "DATE": "date",
-    "BINARY": "binary",
-}
-
 
 def first_commit(table: Table, undo_days: int, table_id: str, at: datetime) -> bytes:
     """The content of `_delta_log/00000000000000000000.json`.
@@ -73,33 +63,11 @@ def first_commit(table: Table, undo_days: int, table_id: str, at: datetime) -> b
 
 
 def _schema(table: Table) -> dict[str, Any]:
-    fields = [
-        {
-            "name": column.name,
-            "type": delta_type(column.type),
-            "nullable": table.nullable(column.name),
-            "metadata": {"comment": column.sentence},
-        }
-        for column in table.columns
+    from deltalake import Schema
+
+    commented = [
+        field.with_metadata({"comment": column.sentence})
+        for field, column in zip(arrow_schema(table, nullable=False), table.columns, strict=True)
     ]
-    return {"type": "struct", "fields": fields}
-
-
-def delta_type(spark_type: str) -> str | dict[str, Any]:
-    """The type in a Delta schema of a Spark SQL type. Raises ValueError for one that no column has."""
-    text = spark_type.strip().upper()
-    if text in _SIMPLE_TYPES:
-        return _SIMPLE_TYPES[text]
-    if text.startswith("DECIMAL("):
-        return text.lower().replace(" ", "")
-    if text.startswith("ARRAY<") and text.endswith(">"):
-        return {"type": "array", "elementType": delta_type(text[6:-1]), "containsNull": True}
-    if text.startswith("MAP<") and text.endswith(">"):
-        key, _, value = text[4:-1].partition(",")
-        return {
-            "type": "map",
-            "keyType": delta_type(key),
-            "valueType": delta_type(value),
-            "valueContainsNull": True,
-        }
-    raise ValueError(f"{spark_type!r} has no type in Delta here.")
+    schema: dict[str, Any] = json.loads(Schema.from_arrow(pa.schema(commented)).to_json())
+    return schema

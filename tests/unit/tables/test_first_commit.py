@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from recrawl.tables.catalog import TABLES, Table, TableKind
 from recrawl.tables.ddl import arrow_schema, constraints, properties
-from recrawl.tables.first_commit import delta_type, first_commit
+from recrawl.tables.first_commit import first_commit
 
 AT = datetime(2026, 11, 30, 3, tzinfo=UTC)
 ALL = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
@@ -53,11 +53,3 @@ def test_a_table_asks_for_no_more_features_than_it_uses(table: Table) -> None:
         assert set(protocol["writerFeatures"]) == {"deletionVectors", "checkConstraints", "invariants", "appendOnly"}
     else:
         assert protocol == {"minReaderVersion": 1, "minWriterVersion": 3}
-
-
-def test_types_of_a_delta_schema() -> None:
-    assert delta_type("DECIMAL(38, 0)") == "decimal(38,0)"
-    assert delta_type("ARRAY<BIGINT>") == {"type": "array", "elementType": "long", "containsNull": True}
-    assert delta_type("MAP<STRING,BIGINT>")["valueType"] == "long"  # type: ignore[index]
-    with pytest.raises(ValueError, match="VARIANT"):
-        delta_type("VARIANT")

@@ -15,7 +15,7 @@ from recrawl.config.model import Storage
 from recrawl.errors import TableError
 from recrawl.storage import Store
 from recrawl.stored_tables import StoredTables
-from recrawl.table_parts import PartFile, PartWriter, check_constraints
+from recrawl.table_parts import PartFile, PartWriter, check_constraints, write_parts
 from recrawl.tables.catalog import EVENT_TABLES, TABLES
 from recrawl.tables.ddl import arrow_schema
 from tests.unit.asking.small_crawl import rows_of
@@ -148,3 +148,62 @@ def test_any_column_with_a_constraint_is_held_against_it(name: str, data: st.Dat
     rows = good.set_column(place, column.name, spoilt)
     with pytest.raises(TableError, match=column.name):
         check_constraints(table, rows)
+
+
+def written(stored: StoredTables, table: str, rows: pa.Table, **partitions: str) -> list[PartFile]:
+    said = pa.Table.from_batches(write_parts(rows.to_batches(max_chunksize=2), stored.store, table, partitions))
+    return [PartFile.from_text(text) for text in said.column("part").to_pylist()]
+
+
+def url(bucket: int, name: str, next_fetch_at: datetime | None) -> dict[str, Any]:
+    return {"bucket": bucket, "url_id": len(name), "url": name, "host": name, "next_fetch_at": next_fetch_at}
+
+
+def test_a_state_table_gets_a_file_a_bucket_and_what_files_are_skipped_by(stored: StoredTables) -> None:
+    odd, even = datetime(2026, 11, 30, 3, 0, 0, 123_456, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+    rows = rows_of("urls", [url(1, "b", odd), url(1, "aaa", None), url(1, "cc", odd), url(7, "dddd", even)])
+    parts = written(stored, "urls", rows)
+    assert [(part.partitions, part.rows) for part in parts] == [({"bucket": "1"}, 3), ({"bucket": "7"}, 1)]
+    assert parts[0].statistics == {
+        "minValues": {"url_id": 1, "host": "aaa", "next_fetch_at": "2026-11-30T03:00:00.123Z"},
+        # Whole milliseconds, and no value lies above the greatest.
+        "maxValues": {"url_id": 3, "host": "cc", "next_fetch_at": "2026-11-30T03:00:00.124Z"},
+        "nullCount": {"url_id": 0, "host": 0, "next_fetch_at": 1, "content_checksum": 3},
+    }
+    assert parts[1].statistics["maxValues"]["next_fetch_at"] == "2026-12-01T00:00:00.000Z"
+    stored.append_parts("urls", "fold/urls/0", parts)
+    assert sorted(stored.rows("urls"), key=lambda row: row["url"]) == sorted(
+        rows.to_pylist(), key=lambda row: row["url"]
+    )
+    actions = stored.open("urls").get_add_actions(flatten=True)
+    assert sorted(actions.column("max.host").to_pylist()) == ["cc", "dddd"]
+
+
+def test_a_fold_is_appended_once_a_transaction(stored: StoredTables) -> None:
+    parts = written(stored, "urls", rows_of("urls", [url(1, "a", None)]))
+    for _ in range(2):
+        stored.append_parts("urls", "fold/urls/0", parts)
+        assert (stored.version("urls"), len(stored.rows("urls"))) == (1, 1)
+    stored.append_parts("urls", "fold/urls/1", [])
+    assert (stored.has_committed("urls", "fold/urls/0"), stored.has_committed("urls", "fold/urls/1")) == (True, False)
+    with pytest.raises(TableError, match="rejects is a table of another kind"):
+        stored.append_parts("rejects", "fold", parts)
+
+
+def test_an_event_tables_rows_are_one_file_whatever_their_batches(stored: StoredTables) -> None:
+    rows = rows_of("rejects", [{**OWN, **reject(str(n))} for n in range(5)])
+    [part] = written(stored, "rejects", rows, **OWN)
+    assert (part.partitions, part.rows) == (OWN, 5)
+    assert written(stored, "rejects", rows.slice(0, 0), **OWN) == []
+    stored.commit_parts("rejects", ROUND, [part], "parse")
+    assert targets(stored) == list("01234")
+
+
+def test_rows_that_break_off_leave_no_file(stored: StoredTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recrawl.table_parts._ROW_GROUP_BYTES", 1)
+    rows = rows_of("rejects", [reject("a"), reject("b"), reject("c", filter="whim")])
+    with pytest.raises(TableError, match="knows no 'whim'"):
+        written(stored, "rejects", rows, **OWN)
+    assert data_files(stored) == []
+    with pytest.raises(TableError, match="Rows do not fit the table links"):
+        written(stored, "links", rows, round_id=ROUND)

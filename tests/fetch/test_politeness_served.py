@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from recrawl.fetch.partition import HostRecord, KnownHost
+from recrawl.fetch.partition import HostRecord, KnownHost, StoredRobots
+from recrawl.tables.vocabulary import RobotsOutcome
 from tests.fetch.crawl import configuration, fetch, logged, plan_of, rows, settled_once, task_of
 from tests.web import MisbehavingWeb
 
@@ -72,3 +74,34 @@ def test_retry_after_backoff_and_the_last_round_are_honoured(tmp_path: Path) -> 
         first = min(row["fetched_at"] for row in rows(settings, "robots") if row["host"].startswith("c."))
         assert datetime.fromisoformat(first) - begin >= timedelta(seconds=0.9)
         assert settled_once(settings, plan)
+
+
+def test_a_crawl_delay_longer_than_the_round_gives_one_page_a_round_and_no_fault(tmp_path: Path) -> None:
+    robots = "User-agent: *\nCrawl-delay: 600\n"
+    with MisbehavingWeb(["slow.test"]) as web:
+        web.site("slow.test", robots=robots)
+        settings = configuration(tmp_path, web.hosts_file(tmp_path / "hosts"), max_backoff_seconds=86_400)
+        plan = plan_of(web.url("slow.test", f"/page/{number}.html") for number in (1, 2, 3))
+        # The first round brings the file, whose delay counts from then on.
+        begin = time.monotonic()
+        fetch(task_of(settings, budget_seconds=30), plan)
+        assert time.monotonic() - begin < 15, "a task does not wait for what can't come before its deadline"
+        assert [hit.path for hit in web.log] == ["/robots.txt"]
+        assert {row["skip_reason"] for row in rows(settings, "skips")} == {"deadline"}
+        assert settled_once(settings, plan)
+        (visit,) = rows(settings, "host_visits")
+        assert (visit["requests"], visit["deferred"], visit["errors"], visit["error_streak"]) == (1, 3, 0, 0)
+        assert (visit["crawl_delay_seconds"], visit["blocked_until"]) == (600.0, None)
+
+        # The next begins after the delay: one page, and the rest again left without a fault.
+        web.clear_log()
+        next_root = configuration(tmp_path / "next", web.hosts_file(tmp_path / "hosts"), max_backoff_seconds=86_400)
+        now = datetime.now(UTC)
+        record = HostRecord(plan[0].host, crawl_delay_seconds=600.0, last_access_at=now - timedelta(seconds=601))
+        known = StoredRobots(RobotsOutcome.RULES, robots, None, now + timedelta(hours=1), now - timedelta(hours=1))
+        fetch(task_of(next_root, budget_seconds=30), plan, [KnownHost(plan[0].host, record, (("http", known),))])
+        assert [hit.path for hit in web.log] == ["/page/1.html"]
+        (visit,) = rows(next_root, "host_visits")
+        assert (visit["requests"], visit["deferred"], visit["errors"], visit["error_streak"]) == (1, 2, 0, 0)
+        assert (visit["crawl_delay_seconds"], visit["blocked_until"]) == (600.0, None)
+        assert settled_once(next_root, plan)

@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -122,6 +123,7 @@ class MisbehavingWeb:
         self._connections = 0
         self._listeners: dict[str, asyncio.Server] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._transports: weakref.WeakSet[asyncio.WriteTransport] = weakref.WeakSet()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="misbehaving-web", daemon=True)
         self._is_running = False
@@ -243,6 +245,10 @@ class MisbehavingWeb:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Closed, but with bytes that their clients never took: these would outlive the loop.
+        for transport in self._transports:
+            transport.abort()
+        await asyncio.sleep(0)
         for server in self._listeners.values():
             await server.wait_closed()
 
@@ -254,6 +260,7 @@ class MisbehavingWeb:
         connection = self._connections
         # `drain` then waits for the kernel, so that an answer's end is its end.
         writer.transport.set_write_buffer_limits(high=0)
+        self._transports.add(writer.transport)
         try:
             keep = True
             while keep:

@@ -10,7 +10,7 @@ import pycurl
 
 _READ = select.POLLIN
 _WRITE = select.POLLOUT
-#: libcurl's word for what it waits for (CURL_POLL_IN, OUT, INOUT) to the system's.
+#: What libcurl waits for (its CURL_POLL words) in the words of the system.
 _MASKS = {pycurl.POLL_IN: _READ, pycurl.POLL_OUT: _WRITE, pycurl.POLL_INOUT: _READ | _WRITE}
 #: Sockets told of at once: their bodies are in memory, and in the processor's cache, at the same time.
 MAX_READY = 64

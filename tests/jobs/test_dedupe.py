@@ -109,7 +109,7 @@ def test_representatives_are_those_of_the_oracle(crawl: JobCrawl) -> None:
     assert plain(seen, "identity_checksum", "representative_url_id", "captures") == sorted(expected, key=repr)
 
 
-def test_credit_moves_to_the_representative_and_no_further(crawl: JobCrawl) -> None:
+def test_credit_moves_to_the_representative_and_no_further(own_crawl: JobCrawl) -> None:
     # Given: 40 pages of one site, at random redirects, pages of six contents (some named canonical), failures, or
     # none of these; some known as duplicates and redirects of others.
     draw = random.Random(11)
@@ -135,11 +135,11 @@ def test_credit_moves_to_the_representative_and_no_further(crawl: JobCrawl) -> N
             page = row_of_page(url, 500 + draw.randint(0, 5), canonical=canonical, depth=1)
             pages.append(page | {"registered_domain": "a.test"})
     round_id = "20261201T030000.000000Z"
-    crawl.know(urls=known, contents=[row_of_content(checksum, url) for checksum, url in contents.items()])
-    step = crawl.open(round_id, ledger=Ledger(CREDIT, 0, 0, 40), known=40)
+    own_crawl.know(urls=known, contents=[row_of_content(checksum, url) for checksum, url in contents.items()])
+    step = own_crawl.open(round_id, ledger=Ledger(CREDIT, 0, 0, 40), known=40)
     plan = [row_of_plan(row["url"], depth=1) for row in fetches]
     write(step, fetch_plan=plan, fetches=fetches, pages=pages, links=links)
-    frames = [crawl.frame(name, rows) for name, rows in (("pages", pages), ("contents", []), ("urls", known))]
+    frames = [own_crawl.frame(name, rows) for name, rows in (("pages", pages), ("contents", []), ("urls", known))]
     step.write("content_seen", content_seen(*frames).withColumn("round_id", F.lit(round_id)))
 
     # When

@@ -50,7 +50,7 @@ def host_changes(step: Step) -> DataFrame:
                 "url_count": F.expr("greatest(0L, coalesce(url_count, 0L) + by)"),
                 **{
                     name: F.expr(f"coalesce({name}, 0)")
-                    for name in ("error_streak", "page_count", "duplicate_count", "trap_score")
+                    for name in ("error_streak", "page_count", "duplicate_count", "trap_link_count", "trap_score")
                 },
                 "case_insensitive": F.expr("coalesce(case_insensitive, false)"),
                 "index_names": F.expr("coalesce(index_names, CAST(array() AS ARRAY<STRING>))"),

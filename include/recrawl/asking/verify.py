@@ -18,6 +18,7 @@ from recrawl.storage import Store
 from recrawl.warc.cdxj import INDEXED_TYPES
 from recrawl.warc.check import InspectedRecord, Inspection, inspect_warc
 from recrawl.warc.records import parse_warc_date
+from recrawl.warc.second_reader import second_opinion
 
 Row = Mapping[str, Any]
 
@@ -66,9 +67,9 @@ def verify(
     """Read published WARC files again and compare.
 
     A file must be there with its length, SHA-256 and number of records; be WARC by the letter, digests
-    included; have a sorted CDXJ index that lists exactly its captures, a journal, and a record where
-    each row of `fetches` says so. Of one round, or when all files are read, the folders must hold no
-    WARC file that no row names.
+    included, for our check and for warcio; have a sorted CDXJ index that lists exactly its captures, a
+    journal, and a record where each row of `fetches` says so. Of one round, or when all files are read,
+    the folders must hold no WARC file that no row names.
 
     Args:
         round_id: only this round's files; None: those of all rounds.
@@ -140,12 +141,22 @@ class _FileCheck:
                 self.inspection = inspect_warc(stream)
         except (OSError, WarcError) as error:
             return [f"it can't be read: {error}."]
-        found = [f"{problem}." for problem in self.inspection.problems]
+        found = [f"{problem}." for problem in self.inspection.problems] or self._against_second_reader()
         found += self._against_row()
         found += self._against_index()
         found += self._against_fetches()
         if not self._store.exists(self._stem + JOURNAL_SUFFIX):
             found.append("its journal is missing.")
+        return found
+
+    def _against_second_reader(self) -> list[str]:
+        """Another program must read the same records of a file that passes our check."""
+        with self._store.open_read(self._name) as stream:
+            opinion = second_opinion(stream)
+        found = [f"{problem}." for problem in opinion.problems]
+        offsets = tuple(record.offset for record in self.inspection.records)
+        if not found and opinion.offsets != offsets:
+            found.append(f"warcio reads {len(opinion.offsets):,} records, or at other places, of {len(offsets):,}.")
         return found
 
     def _against_row(self) -> list[str]:

@@ -20,7 +20,8 @@ def add_commands(commands: Any, shared: argparse.ArgumentParser) -> None:
     verify = commands.add_parser(
         "verify", parents=[shared], allow_abbrev=False, help="read published WARC files again and compare",
         description="Compares published WARC files with the tables: SHA-256, records, digests, CDXJ indexes and "
-        "the places that rows name. Exit status 1 and a sentence for each finding; 0 when all is as published.",
+        "the places that rows name; warcio reads them too. Exit status 1 and a sentence for each finding; 0 when all "
+        "is as published.",
     )  # fmt: skip
     verify.add_argument("--round", metavar="ROUND", help="only the files of this round (default: of all rounds)")
     how_many = verify.add_mutually_exclusive_group()

@@ -1,7 +1,8 @@
 """Writes captures as WARC 1.1, one gzip member a record, compressed by isal.
 
 Records are put together here rather than by warcio: three of them a page, each looked through line by
-line several times, cost more than fetching the page. warcio reads them all back in the tests.
+line several times, cost more than fetching the page. warcio reads them back: in the tests, and in
+`recrawl verify`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import BinaryIO
 
 import pytest
 from deltalake import DeltaTable
@@ -13,6 +14,7 @@ from deltalake import DeltaTable
 from recrawl.asking.reader import Reader
 from recrawl.asking.verify import MAX_FINDINGS_A_FILE, Verification, verify
 from recrawl.warc.check import inspect_warc
+from recrawl.warc.second_reader import SecondOpinion, second_opinion
 from tests.unit.asking.published import PublishedRound, published_round
 from tests.unit.asking.small_crawl import FIRST, SECOND, SmallCrawl
 
@@ -37,6 +39,18 @@ def test_what_was_published_is_as_published(published: PublishedRound) -> None:
     # warcinfo, A and AAAA of the name, three records for each page
     assert found.records == 1 + 2 + 3 * 3 == published.warc_row["records"]
     assert found.bytes == published.warc.stat().st_size
+
+
+def test_what_another_program_reads_otherwise_is_said(
+    published: PublishedRound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_fewer(stream: BinaryIO) -> SecondOpinion:
+        read = second_opinion(stream)
+        return SecondOpinion(read.offsets[:-1], read.problems)
+
+    monkeypatch.setattr("recrawl.asking.verify.second_opinion", of_fewer)
+    [sentence] = _sentences(published.crawl)
+    assert sentence.endswith("warcio reads 11 records, or at other places, of 12.")
 
 
 def _missing(published: PublishedRound) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from recrawl.tables.columns import COLUMNS, Column
 
 #: Version of this model; stored on each table, an older program refuses a newer table.
-MODEL_VERSION = 1
+MODEL_VERSION = 2
 
 
 class TableKind(Enum):

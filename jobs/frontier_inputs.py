@@ -195,7 +195,7 @@ def host_terms(step: Step, due: DataFrame, decisions: PeoplesDecisions) -> DataF
         .distinct()
         .join(known, "host", "left")
         .join(seeds, "host", "left")
-        .withColumn("registered_domain", F.coalesce("registered_domain", "seed_domain"))
+        .withColumn("registered_domain", F.coalesce("registered_domain", "seed_domain", "host"))
         .withColumn("delay_seconds", F.expr(f"greatest({delay})"))
         .withColumn("blocked", decisions.blocked() | F.coalesce(F.col("blocked_until") > F.lit(now), F.lit(False)))
         .withColumn("decided_quota", quota)

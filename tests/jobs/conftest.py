@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,6 +23,14 @@ def empty_crawl(tmp_path_factory: pytest.TempPathFactory) -> JobCrawl:
 def spark(empty_crawl: JobCrawl) -> SparkSession:
     """The session."""
     return empty_crawl.spark
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_a_module_kept_goes(empty_crawl: JobCrawl) -> Iterator[None]:
+    """Plans and rows that tests persisted, or still name, would fill the JVM that all modules share."""
+    yield
+    empty_crawl.application.forget_kept()
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

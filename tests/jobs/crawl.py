@@ -50,7 +50,7 @@ def settings(root: Path, **sections: dict[str, Any]) -> Configuration:
         "storage": {"root": str(root), "buckets": BUCKETS, "lease_seconds": 3_600},
         "fetch": {"slots": 2},
         "parse": {"text_extractor": "resiliparse"},
-        "spark": {"driver_memory": "1g"},
+        "spark": {"driver_memory": "2g"},
     }
     for section, keys in sections.items():
         overrides[section] = overrides.get(section, {}) | keys

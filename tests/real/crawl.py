@@ -36,7 +36,7 @@ min_delay_seconds = 0
 ip_gap_seconds = 0
 
 [spark]
-driver_memory = "1g"
+driver_memory = "2g"
 """
 
 

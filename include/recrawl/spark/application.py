@@ -65,6 +65,11 @@ class Application:
         assert self._starting is not None
         return self._starting.result()
 
+    def forget_kept(self) -> None:
+        """Let go of every frame that a step persisted: plans and rows would stay as long as the session."""
+        if self._starting is not None and self._starting.done() and self._starting.exception() is None:
+            self.spark.catalog.clearCache()
+
     @cached_property
     def tables(self) -> Tables:
         """The crawl's tables as Spark sees them."""
@@ -211,8 +216,11 @@ def _run_in_round(application: Application, name: str, run_id: str, lease: Lease
     step = Step(application, row, assignment, row.configuration(application.configuration), lease)
     job = importlib.import_module(f"jobs.{name}")
     line = job.progress_line(step) if hasattr(job, "progress_line") else stage_progress(application.spark, name)
-    with progress(line):
-        summary: Summary = job.run(step)
+    try:
+        with progress(line):
+            summary: Summary = job.run(step)
+    finally:
+        application.forget_kept()
     save_step_summary(application.store, row.round_id, name, summary)
     return summary
 

@@ -205,16 +205,7 @@ def stage(step: Step) -> Round:
 
 def _aliases(step: Step, moved: DataFrame) -> DataFrame:
     """Rows of `url_aliases`: ids that moved, and older aliases whose target has moved on."""
-    own = F.lit(step.round_id).alias("round_id")
     urls = step.opening("urls").select("url_id", "url", "host")
-    now = moved.join(urls, "url_id").select(
-        own,
-        "url_id",
-        "url",
-        "host",
-        F.col("new_url_id").alias("alias_of_url_id"),
-        F.col("new_url").alias("alias_of_url"),
-    )
     ended = {row.round_id for row in all_rounds(step.application.stored) if row.state in FOLDED_STATES}
     newest = F.expr("row_number() OVER (PARTITION BY url_id ORDER BY round_id DESC)")
     earlier = (
@@ -223,18 +214,13 @@ def _aliases(step: Step, moved: DataFrame) -> DataFrame:
         .withColumn("place", newest)
         .where("place = 1")
         .join(urls.select("url_id"), "url_id", "left_anti")
-        .select("url_id", "url", "host", F.col("alias_of_url_id").alias("gone"))
-        .join(moved.selectExpr("url_id AS gone", "new_url_id", "new_url"), "gone")
-        .select(
-            own,
-            "url_id",
-            "url",
-            "host",
-            F.col("new_url_id").alias("alias_of_url_id"),
-            F.col("new_url").alias("alias_of_url"),
-        )
+        .select("url_id", "url", "host", F.col("alias_of_url_id").alias("named"))
     )
-    return now.unionByName(earlier)
+    named = urls.withColumn("named", F.col("url_id")).unionByName(earlier)
+    to = moved.selectExpr("url_id AS named", "new_url_id AS alias_of_url_id", "new_url AS alias_of_url")
+    return named.join(to, "named").select(
+        F.lit(step.round_id).alias("round_id"), "url_id", "url", "host", "alias_of_url_id", "alias_of_url"
+    )
 
 
 def _after_images(step: Step, moved: DataFrame) -> DataFrame:

@@ -96,8 +96,6 @@ class SiteRules:
                     self._indexes[host] = self._indexes.get(host, frozenset()) | {name}
                 case OverrideKind.DROP_PARAMETER:
                     names.setdefault(host, []).append(name)
-                case _:
-                    pass
         self.aliases = {host: main for host in mains if (main := _main_of(host, mains)) != host}
         self._drops = {domain: pattern for domain, of in names.items() if (pattern := parameter_pattern(of))}
 
